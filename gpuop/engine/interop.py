@@ -21,11 +21,10 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.elementwise.algebra import copied
 from gpuop.passes.coarsening_factor import ACCESS
-from gpuop.runtime.base.backend import Backend, Buffer
+from gpuop.runtime.base.backend import ALIGNED, Backend, Buffer
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
-ALIGNED = 256  # bytes; the alignment that kernels assume of memory without a layout of its own
 IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
 
 

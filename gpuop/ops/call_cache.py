@@ -9,6 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from itertools import chain
 from operator import is_
 from typing import Any, Protocol, TypeVar
@@ -45,6 +46,7 @@ ONE_PLACE = (
 ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
 LISTS = (tuple, list)
 MOST_NESTED = 8
+KINDS = 64  # types of arrays
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -133,7 +135,7 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         others: the role of all other parameters.
     """
 
-    __slots__ = ("places", "roles")
+    __slots__ = ("arity", "places", "roles")
 
     def __init__(self, signature: inspect.Signature, roles: Mapping[str, Role], others: Role = Role.EITHER) -> None:
         super().__init__(MOST_FUNCTION_CALLS)
@@ -141,6 +143,7 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         cacheable = all(p.kind in ORDERED for p in parameters.values())
         self.roles = dict.fromkeys(parameters, others) | dict(roles) if cacheable else {}
         self.places = {name: place for place, name in enumerate(parameters)} if cacheable else {}
+        self.arity = len(self.places)
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., New]) -> Any:
         """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""
@@ -176,7 +179,7 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
         """Return the key of a call, its arrays or fields, and `out=`."""
         count = len(args)
-        if count > len(self.places):
+        if count > self.arity:
             raise _NoKey
         key: list[Any] = [chosen(), count]
         arrays: list[Any] = []
@@ -196,7 +199,7 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
                     raise _NoKey
                 last = place
                 arrays += (value,)
-                key += name, kind, value.shape, value.dtype, _place_of(value) if kind is not np.ndarray else True
+                key += name, kind, value.shape, value.dtype, _has_one_place(kind) or _place_of(value)
             elif role is DATA:
                 arrays += (value,)
                 key += name, *_facts(value, arrays)
@@ -205,12 +208,19 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         return tuple(key), arrays, out
 
 
+def _once_for_each_type(test: Callable[[type], bool]) -> Callable[[type], bool]:
+    return lru_cache(maxsize=KINDS)(test)
+
+
+@_once_for_each_type
+def _has_one_place(kind: type) -> bool:
+    """Return whether all arrays of a type are on the host, or all on devices."""
+    return kind.__module__ in ONE_PLACE
+
+
 def _place_of(array: Any) -> Any:
     """The key of the device that an array lies on."""
-    library = type(array).__module__
-    if library == "torch" and array.is_cuda:
-        return array.device
-    return library in ONE_PLACE or array.__dlpack_device__()
+    return array.device if type(array).__module__ == "torch" and array.is_cuda else array.__dlpack_device__()
 
 
 def _facts(field: Any, others: Sequence[Any]) -> tuple[Any, ...]:
@@ -228,6 +238,7 @@ def _graph_of(result: Field, inputs: Sequence[Any]) -> CachedGraph | None:
     return cached_graph(result, fields) if 0 < len(fields) == len(inputs) else None
 
 
+@_once_for_each_type
 def _is_array(kind: type) -> bool:
     """Return whether arrays of a type have all attributes that a trace depends on."""
     return kind is np.ndarray or (hasattr(kind, "__dlpack_device__") and not issubclass(kind, (np.ndarray, FieldLike)))

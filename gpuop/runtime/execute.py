@@ -12,14 +12,16 @@ from typing import Any, ClassVar
 from gpuop.base.config import config
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
+from gpuop.fusion.buffers import allocation
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.text import content, show
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download
+from gpuop.runtime.base.backend import ALIGNED, Argument, Array, Backend, Buffer, Launch, Part, download
 from gpuop.runtime.base.host_arrays import planes_of
+from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.compiled_iteration import CompiledIteration
 
@@ -40,7 +42,6 @@ class Prebuilt(Launchable):
 MOST_SPARE = (
     1 << 20
 )  # bytes of intermediate values whose memory waits for the next call: drivers are slow to give small memory
-
 followers: list[Callable[[Prepared], Prepared]] = []  # wrappers of plans that run, while profiles are open
 
 
@@ -49,8 +50,10 @@ class Prepared:
 
     Attributes:
         between: intermediate values whose memory may wait for the next run; none where they are large.
+        has_all_memory: whether these are all intermediate values.
         spare: such memory.
         once: number of launches with the same results at each evaluation; they come first.
+        lists: the launches of kernels for runs with all memory, by queue.
     """
 
     def __init__(self, backend: Backend, plan: Plan) -> None:
@@ -89,8 +92,10 @@ class Prepared:
             for v in step.outputs
             if v not in results and v not in replaced
         ]
-        if sum(types[v].nbytes for v in self.between) > MOST_SPARE:
+        self.has_all_memory = sum(types[v].nbytes for v in self.between) <= MOST_SPARE
+        if not self.has_all_memory:
             self.between = []
+        self.lists: dict[Backend, LaunchList] = {}
 
     def take_spare(self) -> dict[int, Buffer]:
         """Return memory for intermediate values, which the caller adds to `spare` when the work in it is done."""
@@ -98,6 +103,26 @@ class Prepared:
             return self.spare.pop()
         except IndexError:
             return {v: self.backend.empty(self.plan.program.types[v]) for v in self.between}
+
+    def list_on(self, backend: Backend) -> LaunchList | None:
+        """Return the launches for a queue, which have no memory of their own; None if not all are kernels of the same queue."""
+        if backend not in self.lists and all(self.kernels) and not any(self.begun):
+            launches = [
+                ListedLaunch(program, (*step.inputs, *step.outputs), pick)
+                for program, step, pick in zip(self.programs, self.plan.launches, self.arguments, strict=True)
+            ]
+            self.lists[backend] = backend.launch_list(launches)
+        return self.lists.get(backend)
+
+    def places_between(self) -> tuple[dict[int, int], int]:
+        """Return the places of intermediate values in one piece of memory, and its size; values share what lives no longer."""
+        buffers, wanted, size = allocation(self.plan), {*self.plan.program.results}, 0
+        begins: dict[int, int] = {}
+        for value, number in buffers.of.items():
+            if value not in wanted and number not in begins:
+                begins[number] = size
+                size += -(-max(buffers.kinds[number].nbytes, 1) // ALIGNED) * ALIGNED
+        return {value: begins[number] for value, number in buffers.of.items() if value not in wanted}, size
 
     def on(self, backend: Backend) -> Prepared:
         """Return the same for another queue of the device."""

@@ -11,7 +11,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop.engine.jit.pipeline import Pipeline
-from gpuop.runtime.execute import Prepared
+from tests.engine.ran import plans_that_run
 from tests.harness import same_bits
 
 A = np.arange(12, dtype="f").reshape(3, 4) - 5
@@ -122,8 +122,7 @@ def test_what_is_captured_is_looked_at_again(monkeypatch):
 
 
 def test_devices_and_precisions_by_context(anew, monkeypatch):
-    ran, inner = [], Prepared.run
-    monkeypatch.setattr(Prepared, "run", lambda plan, *args: (ran.append(plan.backend.name), inner(plan, *args))[1])
+    ran = plans_that_run(monkeypatch)
     fused = gp.pipeline(lambda a: gp.ScalarField(a) * 3 + 1)
     names = [gp.devices()[0].name, "reference"]
     for _ in range(2):
@@ -134,7 +133,7 @@ def test_devices_and_precisions_by_context(anew, monkeypatch):
                 same_bits(fused(A), A * 3 + 1)
             same_bits(fused(A, device=name), A * 3 + 1)
     default = gp.device().name
-    assert ran == 2 * [each for name in names for each in (default, name, name)]
+    assert [plan.backend.name for plan in ran] == 2 * [each for name in names for each in (default, name, name)]
     assert len(anew) == 2 + 4  # for each precision, and whenever it is named
 
 

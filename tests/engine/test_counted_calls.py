@@ -11,9 +11,10 @@ import scipy.ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.devices import current
-from gpuop.runtime.execute import Prepared
+from gpuop.runtime.opencl.device import OpenCL
 from gpuop.runtime.reference.device import Reference
 from tests.counted import counted
+from tests.engine.ran import plans_that_run
 from tests.harness import same_bits
 
 pytestmark = pytest.mark.daily  # which form of a device it is decides what is used in place
@@ -208,8 +209,7 @@ def test_globals_parameters_pins_and_devices(device, monkeypatch):
 
 
 def test_each_pin_and_device_has_its_plan(driver, monkeypatch):
-    ran, inner = [], Prepared.run
-    monkeypatch.setattr(Prepared, "run", lambda plan, *args: (ran.append(plan), inner(plan, *args))[1])
+    ran = plans_that_run(monkeypatch)
     pinned = gp.pipeline(lambda a: gp.ndimage.uniform_filter(gp.ScalarField(a), 5))
     prepared(pinned, A)
     with gp.schedule("plain"):
@@ -258,15 +258,17 @@ def test_a_call_within_a_call(device):
 
 def test_a_call_that_fails_leaves_the_next_as_it_was(device, monkeypatch):
     prepared(three, A)
-    kind, inner, fails = type(current()), type(current()).once, [True]
+    by_driver = isinstance(current(), OpenCL)
+    where, name = (current().cl, "enqueue_nd_range_kernel") if by_driver else (type(current()), "once")
+    inner, fails = getattr(where, name), [True]
 
-    def once(queue, *args):
+    def once(*args):
         if fails[0] and len(fails) == 2:
             raise gp.DeviceError("no memory")
         fails.append(True)
-        inner(queue, *args)
+        inner(*args)
 
-    monkeypatch.setattr(kind, "once", once)
+    monkeypatch.setattr(where, name, once)
     with pytest.raises(gp.DeviceError, match="no memory"):
         three(A)
     fails[0] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from itertools import count
 from types import ModuleType
 
@@ -13,7 +14,9 @@ import gpuop as gp
 from gpuop.engine.jit.prepared_call import PreparedDeviceCall
 from gpuop.engine.jit.prepared_stream_call import PreparedStreamCall
 from gpuop.runtime.base import dlpack
+from gpuop.runtime.base.launch_list import OneByOne
 from gpuop.runtime.base.stream_arrays import StreamArrays
+from gpuop.runtime.devices import current
 from gpuop.runtime.reference.device import Reference
 from tests.counted import counted
 from tests.harness import same_bits
@@ -46,10 +49,18 @@ class DeviceArray:
 
 
 class Streams(StreamArrays):
-    """The library's arrays, if its functions run in streams."""
+    """The library's arrays, if its functions run in streams.
 
-    def __init__(self):
+    Attributes:
+        launches_there: whether kernels are launched in these streams.
+        memory: bytes, by the address of their begin.
+    """
+
+    byte = np.dtype(np.uint8)
+
+    def __init__(self, launches_there):
         self.current, self.behind, self.full, self.order, self.memory = 5, 0, False, [], {}
+        self.launches_there = launches_there
 
     def stream(self):
         return self.current
@@ -58,7 +69,7 @@ class Streams(StreamArrays):
         if type(array) is not DeviceArray:
             return 0, ()
         if array.array.flags.c_contiguous:
-            self.memory[array.address] = array.array.reshape(1, -1)
+            self.memory[array.address] = array.array.reshape(-1).view(np.uint8)
         return array.address, array.array.strides
 
     def dtype(self, dtype):
@@ -67,13 +78,37 @@ class Streams(StreamArrays):
     def empty(self, shape, dtype):
         if self.full:
             raise MemoryError
-        return DeviceArray(np.empty(shape, dtype), self.behind)
+        array = DeviceArray(np.empty(shape, dtype), self.behind)
+        return array, self.place(array)[0]
+
+    def planes(self, address, kind):
+        """The planes of a type at an address."""
+        begin = max(each for each in [*self.memory] if each <= address)
+        there = self.memory[begin][address - begin :][: kind.nbytes]
+        return there.view(kind.storage.numpy).reshape(kind.planes, -1)
+
+    def direct(self, stream):
+        return stream if self.launches_there else None
 
     def follow(self, stream):
         self.order.append(("follow", stream))
 
     def lead(self, stream):
         self.order.append(("lead", stream))
+
+
+class Launches(OneByOne):
+    """Launches in any stream, as CUDA's are."""
+
+    any_stream = True
+
+    def __init__(self, launches, backend):
+        super().__init__(launches, backend.once)
+        self.order = backend.streams.order
+
+    def run(self, values, memory, stream=0):
+        self.order.append(("run", stream))
+        return super().run(values, memory)
 
 
 class Borrower(Reference):
@@ -99,24 +134,26 @@ class Borrower(Reference):
     def lend(self, buffer, shape, strides, dtype):
         return np.asarray(buffer).view(dtype).reshape(shape)
 
+    def launch_list(self, launches):
+        return Launches(launches, self) if self.streams else super().launch_list(launches)
+
     def once(self, program, arguments):
         if self.fails:
             raise gp.DeviceError("no memory")
-        there = self.streams.memory if self.streams else {}
-        if self.streams:
-            self.streams.order.append("run")
-        super().once(program, [there[a] if hasattr(a, "address") else a for a in arguments])
+        kinds = [param.type for param in (*program.inputs, *program.written)]
+        both = zip(arguments, kinds, strict=True)
+        super().once(program, [self.streams.planes(a, k) if hasattr(a, "address") else a for a, k in both])
 
     def keep(self, owner):
         self.kept.append(owner)
 
 
-@pytest.fixture(autouse=True, params=["lent", "in streams"])
+@pytest.fixture(autouse=True, params=["lent", "in order of streams", "in streams"])
 def backend(monkeypatch, request):
     library = ModuleType(LIBRARY)
     library.from_dlpack = DeviceArray
     monkeypatch.setitem(sys.modules, LIBRARY, library)
-    backend = Borrower(Streams() if request.param == "in streams" else None)
+    backend = Borrower(None if request.param == "lent" else Streams(request.param == "in streams"))
     with gp.use_device(backend):
         yield backend
 
@@ -219,7 +256,8 @@ def test_work_is_in_the_order_of_the_current_stream(streams, prepared):
         streams.order.clear()
         same_bits(pipeline(DeviceArray(A + 1)).array, (A + 1) * 2 + 1)
         assert pipeline(DeviceArray(A), out=out) is out
-        assert streams.order == [("follow", streams.current), "run", ("lead", streams.current)] * 2
+        events = [("follow", streams.current), ("run", 0), ("lead", streams.current)]
+        assert streams.order == 2 * ([("run", streams.current)] if streams.launches_there else events)
     assert all(prepared)
     streams.current = None  # another device is current: the library's new arrays would lie there
     same_bits(pipeline(DeviceArray(A)).array, A * 2 + 1)
@@ -274,7 +312,53 @@ def test_counted(backend, prepared, monkeypatch):
     monkeypatch.setattr(backend, "borrow", lent.get)
     monkeypatch.setattr(backend, "empty", new.get)
     monkeypatch.setattr(backend, "once", lambda *_: None)
-    alone, into = (50, 57) if backend.streams else (62, 74)
+    monkeypatch.setattr(Launches, "run", lambda *_: {})
+    alone, into = (47, 52) if backend.streams else (62, 75)
     assert counted(lambda: pipeline(array)) <= alone
     assert counted(lambda: pipeline(array, out=out)) <= into
     assert all(prepared)
+
+
+def test_intermediate_values_are_in_memory_of_the_library(streams, prepared):
+    """Each call has its own, in which values that do not live together share places."""
+    chain = gp.pipeline(optimize=False)(lambda a: ((gp.ScalarField(a) * 2 + 1) * 3 - a.shape[0]) * 2)
+    expected = ((A * 2 + 1) * 3 - np.float32(16)) * 2
+    for _ in range(4):
+        made = len(streams.memory)
+        same_bits(chain(DeviceArray(A)).array, expected)
+        same_bits(chain(DeviceArray(A), out=DeviceArray(np.empty_like(expected))).array, expected)
+    sizes = [memory.nbytes for memory in [*streams.memory.values()][made:]]
+    assert sorted(sizes) == [A.nbytes] * 4 + [2 * A.nbytes] * 2  # arguments and results, and two places twice
+    assert prepared == [True] * 4
+
+
+def test_values_of_the_queue_are_in_its_order(streams, prepared):
+    """Memory of a field belongs to the queue, in whose order it is freed."""
+    table = gp.ScalarField(A + 1)
+    pipeline = gp.pipeline(lambda a: gp.ScalarField(a) * table)
+    for _ in range(2):
+        pipeline(DeviceArray(A))
+    streams.order.clear()
+    same_bits(pipeline(DeviceArray(A)).array, A * (A + 1))
+    assert streams.order == [("follow", 5), ("run", 0), ("lead", 5)] and prepared == [True]
+
+
+def test_threads_have_values_of_their_own(streams, prepared):
+    chain = gp.pipeline(optimize=False)(lambda a: (gp.ScalarField(a) * 2 + 1) * 3)
+    for _ in range(3):
+        chain(DeviceArray(A))
+    backend, wrong = current(), []
+
+    def work(n):
+        with gp.use_device(backend):
+            mine = A + n
+            for _ in range(20):
+                result = chain(DeviceArray(mine)).array
+                wrong.extend([n] * (not np.array_equal(result, (mine * 2 + 1) * 3)))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong and all(prepared)

@@ -15,10 +15,13 @@ from gpuop.runtime.cuda.stream_arrays import CupyArrays, TorchArrays
 
 
 class Memory:
-    """The methods of a CudaMemory that are called."""
+    """The part of a CudaMemory that arrays of libraries use."""
 
-    def __init__(self, queues=1):
+    handle, ordered_by_driver = 40, CudaMemory.ordered_by_driver
+
+    def __init__(self, queues=1, retired=()):
         self.calls, self.streams = [], [self] * queues
+        self.let_go, self.retired = [], [*retired]
         for name in ("follow", "lead", "release_ended"):
             assert hasattr(CudaMemory, name)
             setattr(self, name, lambda *args, name=name: self.calls.append((name, *args)))
@@ -31,7 +34,7 @@ class CupyArray:
 
 
 class Tensor:
-    requires_grad, layout, number, conj, neg = False, "strided", 1, False, False
+    requires_grad, layout, device, dtype, conj, neg = False, "strided", ("cuda", 1), "c8", False, False
 
     def data_ptr(self):
         assert self.layout == "strided" and not self.requires_grad
@@ -40,9 +43,6 @@ class Tensor:
     def stride(self):
         assert self.layout == "strided"
         return 3, 1
-
-    def get_device(self):
-        return self.number
 
     def is_conj(self):
         return self.conj
@@ -63,9 +63,12 @@ def cupy(monkeypatch):
 
 @pytest.fixture
 def torch(monkeypatch):
-    module = SimpleNamespace(Tensor=Tensor, strided="strided", device=lambda *place: place, float32="torch.float32")
+    module = SimpleNamespace(
+        Tensor=Tensor, strided="strided", device=lambda *place: place, float32="torch.float32", uint8="u8"
+    )
     module.cuda = SimpleNamespace(current_stream=lambda number: SimpleNamespace(cuda_stream=40 + number))
-    module.empty = lambda *shape, **options: (*shape, options)
+    module.complex64, module.complex128 = "c8", "c16"
+    module.empty = lambda *shape, **options: SimpleNamespace(made=(*shape, options), data_ptr=lambda: 8192)
     module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda number: 70 + number)
     monkeypatch.setitem(sys.modules, "torch", module)
     return module
@@ -75,7 +78,8 @@ def test_arrays_of_cupy(cupy):
     arrays, array = CupyArrays(Memory(), 1), CupyArray((2, 3), "f8")
     assert arrays.place(array) == (4096, (24, 8))
     assert arrays.dtype(np.dtype("f")) == np.float32
-    assert arrays.empty((4, 5), "f8").shape == (4, 5)
+    new, address = arrays.empty((4, 5), "f8")
+    assert new.shape == (4, 5) and address == 4096 and arrays.byte == np.uint8
     array.data.device_id = 0  # an array of another device
     assert arrays.place(array)[0] == arrays.place(np.zeros(3))[0] == 0
 
@@ -94,12 +98,20 @@ def test_tensors(torch):
     assert arrays.place(Tensor()) == (4096, (3, 1))
     assert arrays.place(np.zeros(3))[0] == arrays.place(type("Parameter", (Tensor,), {})())[0] == 0
     assert arrays.dtype(np.dtype("f")) == "torch.float32" and arrays.dtype(np.dtype("u2")) is None
-    assert arrays.empty((4, 5), "torch.float32") == ((4, 5), {"dtype": "torch.float32", "device": ("cuda", 1)})
+    new, address = arrays.empty((4, 5), "torch.float32")
+    assert new.made == ((4, 5), {"dtype": "torch.float32", "device": ("cuda", 1)}) and address == 8192
 
 
 @pytest.mark.parametrize(
     "fact",
-    [{"requires_grad": True}, {"layout": "sparse"}, {"number": 0}, {"number": -1}, {"conj": True}, {"neg": True}],
+    [
+        {"requires_grad": True},
+        {"layout": "sparse"},
+        {"device": ("cuda", 0)},
+        {"device": ("cpu", None)},
+        {"conj": True},
+        {"neg": True},
+    ],
 )
 def test_tensors_that_their_addresses_do_not_describe(torch, fact):
     tensor = Tensor()
@@ -120,27 +132,33 @@ def test_what_calls_have_left_is_released_but_in_captures(monkeypatch, stream, c
     memory.cu = SimpleNamespace(cuStreamIsCapturing=lambda _: (0, captures))
     monkeypatch.setattr(CudaMemory, "_release", lambda self: released.append(1))
     memory.release_ended(stream)
-    assert not released
-    memory.retired = [1]
-    memory.release_ended(stream)
     assert released == [1] * (not captures)
 
 
-@pytest.mark.parametrize("stream", [0, 1])
-def test_the_driver_orders_the_legacy_stream(cupy, stream):
-    arrays = CupyArrays(memory := Memory(), 1)
+@pytest.mark.parametrize(
+    ("queues", "stream", "direct"),
+    [(1, 0, 40), (1, 1, 40), (2, 0, None), (2, 1, None), (1, 2, None), (2, 2, None), (1, 99, 99), (2, 99, 99)],
+)
+def test_the_stream_of_kernels(cupy, queues, stream, direct):
+    """The legacy stream and the only queue are in order by the driver, what is launched in another stream is in its order."""
+    arrays = CupyArrays(memory := Memory(queues), 1)
+    assert arrays.direct(stream) == direct
+    assert not memory.calls
     arrays.follow(stream)
     arrays.lead(stream)
-    assert memory.calls == [("release_ended", stream)]
+    assert memory.calls == [("follow", stream), ("lead", stream)]
 
 
-@pytest.mark.parametrize("stream", [0, 1])
-def test_the_legacy_stream_and_several_queues_are_ordered_by_events(cupy, stream):
-    """Another queue may read what one has written, though the legacy stream between them does nothing."""
-    arrays = CupyArrays(memory := Memory(2), 1)
-    arrays.follow(stream)
-    arrays.lead(stream)
-    assert memory.calls == [("release_ended", stream), ("follow", stream), ("lead", stream)]
+def test_a_queue_with_a_priority_of_its_own(cupy):
+    memory = Memory()
+    memory.streams = [Memory(), memory]
+    assert CupyArrays(memory, 1).direct(99) is None
+
+
+def test_what_is_not_used_any_more_is_released(cupy):
+    arrays = CupyArrays(memory := Memory(retired=[1]), 1)
+    assert arrays.direct(99) == 99
+    assert memory.calls == [("release_ended", 99)]
 
 
 @pytest.mark.parametrize(("queues", "stream", "ordered"), [(1, 0, False), (1, 1, False), (1, 7, True), (2, 1, True)])
@@ -157,11 +175,3 @@ def test_events_between_streams(queues, stream, ordered):
     followed = [("record", "event", stream), ("wait", 40, "event", 0)]
     led = [("record", "event", 40), ("wait", stream, "event", 0)]
     assert calls == (followed + led if ordered else [])
-
-
-@pytest.mark.parametrize("stream", [2, 99])  # 2 is the default stream of a thread
-def test_other_streams_are_ordered_by_events(torch, stream):
-    arrays = TorchArrays(memory := Memory(), 1)
-    arrays.follow(stream)
-    arrays.lead(stream)
-    assert memory.calls == [("release_ended", stream), ("follow", stream), ("lead", stream)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
-from gpuop.engine.interop import ALIGNED, array_facts, array_like, importer, lend, library_of, share
+from gpuop.engine.interop import array_facts, array_like, importer, lend, library_of, share
 from gpuop.engine.jit.call import PipelineCall, PreparedCall
 from gpuop.engine.jit.layout_choice import better_in_planes, read_around
 from gpuop.engine.jit.prepared_call import (
@@ -21,14 +21,16 @@ from gpuop.engine.jit.prepared_call import (
     HostResult,
     PreparedDeviceCall,
     PreparedHostCall,
+    Reach,
+    is_apart,
 )
-from gpuop.engine.jit.prepared_stream_call import Place, PreparedStreamCall
+from gpuop.engine.jit.prepared_stream_call import NewArray, Place, PreparedStreamCall
 from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.ir.layout import Layout, interleaved, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.passes.coarsening_factor import ACCESS
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
+from gpuop.runtime.base.backend import ALIGNED, Argument, Array, Backend, Buffer, download
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.base.host_arrays import STORED_OTHERWISE, planes_of, stored
 from gpuop.runtime.base.stream_arrays import StreamArrays
@@ -137,8 +139,10 @@ class HostCall(PipelineCall):
             )
             for v, kind in zip(outputs, self.trace.kinds, strict=True)
         ]
+        listed = all(result.direct for result in results) and self._compiled().has_all_memory
         return PreparedHostCall(
-            self.backend, plan, arguments, self.other_leaves, results, self.trace.several, self.sample is not None
+            *(self.backend, plan, arguments, self.other_leaves, results, self.trace.several, self.sample is not None),
+            listed and self._compiled().list_on(self.backend) is not None,
         )
 
 
@@ -220,40 +224,27 @@ class DeviceCall(PipelineCall):
         self, plan: Callable[[], Prepared | None], arguments: Sequence[DeviceArgument], results: Sequence[DeviceResult]
     ) -> PreparedStreamCall | None:
         """Return the prepared call in the stream of the caller's library; None if that cannot run in streams, or not this."""
-        library, into = self.backend.arrays_of(library_of(self.sample)), self.out is not None
-        if library is None or not all(self._compiled().kernels):
+        library, prepared = self.backend.arrays_of(library_of(self.sample)), self._compiled()
+        if library is None or prepared.list_on(self.backend) is None:
             return None
-        places = [
-            Place(n, position, strides, address % ALIGNED, *reach)
-            for n, position, _, _, reach in arguments
-            for address, strides in [library.place(self.arrays[position])]
-            if address
-        ]
-        targets = [t for n, result in enumerate(results) if (t := self._target(library, n, result)) is not None]
-        if len(places) < len(arguments) or len(targets) < len(results):
+        outs = () if self.out is None else zip(results, self.out, strict=True)
+        try:
+            places = [_place_of(library, self.arrays[p], n, p, reach) for n, p, _, _, reach in arguments]
+            into = [_place_of(library, array, r.value, n, r.reach) for n, (r, array) in enumerate(outs)]
+            new = [_new_array(library, result) for result in results] if self.out is None else []
+        except _NotInStreams:
             return None
+        between, room = prepared.places_between()
+        if room:
+            new.append(NewArray((room,), library.byte, [*between.items()]))
+        alone = all(isinstance(self.arguments[n], tuple) for n, _ in self.other_leaves)
         return PreparedStreamCall(
-            self.backend, plan, places, self.other_leaves, targets, self.trace.several, library, into
+            self.backend, plan, places, self.other_leaves, into, new, self.trace.several, library, alone
         )
-
-    def _target(self, library: StreamArrays, number: int, result: DeviceResult) -> Place | None:
-        """Return the place of a result; None if the library cannot have it."""
-        shape, strides, dtype = array_facts(result.kind, result.layout or planar(result.kind.folded))
-        if self.out is not None:
-            array = self.out[number]
-            address, steps = library.place(array)
-            place = Place(result.value, number, steps, address % ALIGNED, *result.reach, array.shape, array.dtype)
-            return place if address else None
-        named = library.dtype(dtype)
-        if named is None or strides != row_major(shape) or not result.kind.nbytes:
-            return None
-        return Place(result.value, number, shape=shape, dtype=named)
 
     def _is_apart(self, out: Shared) -> bool:
         """Return whether the memory of a result overlaps no argument of the call."""
-        first, last = out.memory.array.span
-        spans = (a.array.span for a in self.arguments.values() if hasattr(a, "array"))
-        return all(end <= first or start >= last for start, end in spans)
+        return is_apart([a.array.span for a in self.arguments.values() if hasattr(a, "array")], *out.memory.array.span)
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         outputs, types = self.program.results, self.program.types
@@ -268,3 +259,22 @@ class DeviceCall(PipelineCall):
 
     def _lent(self, kind: FieldType, buffer: Buffer, layout: Layout | None) -> Any:
         return lend(self.backend, buffer, kind, layout)
+
+
+class _NotInStreams(Exception):
+    """An array that is none of the library on the device, or a result that it has no array for."""
+
+
+def _place_of(library: StreamArrays, array: Any, value: int, position: int, reach: Reach) -> Place:
+    address, strides = library.place(array)
+    if not address:
+        raise _NotInStreams
+    return Place(value, position, strides, address % ALIGNED, *reach, shape=array.shape, dtype=array.dtype)
+
+
+def _new_array(library: StreamArrays, result: DeviceResult) -> NewArray:
+    shape, strides, dtype = array_facts(result.kind, result.layout or planar(result.kind.folded))
+    named = library.dtype(dtype)
+    if named is None or strides != row_major(shape) or not result.kind.nbytes:
+        raise _NotInStreams
+    return NewArray(shape, named, [(result.value, 0)])

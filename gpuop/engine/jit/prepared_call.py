@@ -66,6 +66,7 @@ class PreparedHostCall:
         others: other leaves.
         several: True if a tuple is returned.
         foreign: True if the arrays are of a library that shares memory with NumPy.
+        listed: True if the memory of all values is there before the launches, which are all of kernels.
         pin, settings: what the plan was made for besides the device.
     """
 
@@ -76,6 +77,7 @@ class PreparedHostCall:
     results: Sequence[HostResult]
     several: bool
     foreign: bool
+    listed: bool
     pin: Pin | None = field(default_factory=pinned)
     settings: tuple[Any, ...] = field(default_factory=choice_settings)
 
@@ -93,11 +95,11 @@ class PreparedHostCall:
         for n, result in enumerate(self.results):
             if result.direct:
                 memory[result.value] = backend.wrap(result.convert(outs[n]) if result.convert else outs[n])
-        prepared = prepared if prepared.backend is backend else prepared.on(backend)
         spare = prepared.take_spare() if prepared.between else None
         memory_in_use = arrays, outs, memory, spare
         try:
-            values = prepared.run(values, memory | spare if spare else memory)
+            there = memory | spare if spare else memory
+            values = (prepared.lists[backend] if self.listed else prepared.on(backend)).run(values, there)
             backend.settle(memory.values())
             for n, result in enumerate(self.results):
                 if not result.direct:
@@ -129,7 +131,7 @@ class PreparedHostCall:
         arrays: list[Any] = []
         for result in self.results:
             array = reused(result.shape, result.dtype) if result.direct else None
-            if array is not None and array.ctypes.data % ACCESS:
+            if array is not None and array.__array_interface__["data"][0] % ACCESS:
                 return None
             arrays += (array,)
         return arrays
@@ -198,7 +200,7 @@ class PreparedDeviceCall:
         if prepared is None or self.into is (out is None):
             return NotImplemented
         values: dict[int, Argument] = {}
-        spans: list[tuple[int, int]] = []
+        spans: list[Reach] = []
         for number, position, kind, layout, (first, last) in self.arguments:
             shared = share(inputs[position], kind, backend)
             if shared.layout != layout:
@@ -222,7 +224,7 @@ class PreparedDeviceCall:
         results = arrays if out is None else outs
         return tuple(results) if self.several else results[0]
 
-    def _memory(self, outs: Sequence[Any], spans: list[tuple[int, int]]) -> dict[int, Buffer] | None:
+    def _memory(self, outs: Sequence[Any], spans: list[Reach]) -> dict[int, Buffer] | None:
         """Return the memory of the caller's arrays for the results; None if one does not fit, or overlaps `spans` or another."""
         if len(outs) != len(self.results):
             return None
@@ -234,12 +236,19 @@ class PreparedDeviceCall:
             if shared.layout != result.layout:
                 return None
             address, (first, last) = shared.memory.array.address, result.reach
-            for start, end in spans:
-                if end > address + first and start < address + last:
-                    return None
-            spans += ((address + first, address + last),)
+            if not is_apart(spans, address + first, address + last):
+                return None
             memory[result.value] = shared.memory
         return memory
+
+
+def is_apart(spans: list[Reach], first: int, last: int) -> bool:
+    """Return whether memory overlaps none of these spans, and add it to them."""
+    for start, end in spans:
+        if end > first and start < last:
+            return False
+    spans += ((first, last),)
+    return True
 
 
 def _filled(array: Array, values: Array) -> Array:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuop.base.records import dataclass
 from gpuop.engine.evaluate import argument
-from gpuop.engine.interop import ALIGNED
-from gpuop.engine.jit.prepared_call import LISTS
+from gpuop.engine.jit.prepared_call import LISTS, Reach, is_apart
 from gpuop.ir.kernel import Pin
 from gpuop.ir.values import Node
 from gpuop.passes.schedules.pinning import pinned
-from gpuop.runtime.base.backend import Argument, Backend, Buffer
+from gpuop.runtime.base.backend import ALIGNED, Argument, Backend, Buffer
 from gpuop.runtime.base.stream_arrays import Address, StreamArrays
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choice_settings
@@ -26,7 +25,7 @@ class Place:
     Attributes:
         value: number of the value in the program.
         position: of the array among the arguments, or among the results.
-        strides: in units of the library; None for results in new arrays.
+        strides: in units of the library.
         behind: the distance from an aligned address, in bytes.
         first, last: the begin and the end of the memory behind the address of the first element, in bytes.
         shape, dtype: of a result, as the library has them.
@@ -34,12 +33,24 @@ class Place:
 
     value: int
     position: int
-    strides: Any = None
-    behind: int = 0
-    first: int = 0
-    last: int = 0
+    strides: Any
+    behind: int
+    first: int
+    last: int
     shape: tuple[int, ...] = ()
     dtype: Any = None
+
+
+class NewArray(NamedTuple):
+    """A new array of the library that each call makes: for a result, or for intermediate values.
+
+    Attributes:
+        values: the numbers of the values in it, with the begin of their memory in bytes.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any
+    values: Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,10 +61,11 @@ class PreparedStreamCall:
         plan: a weak reference to the compiled plan.
         arguments: leaves of the caller's arrays.
         others: other leaves.
-        results: places of results.
+        results: places of results, if the caller has arrays for them.
+        new: other results, and intermediate values.
         several: True if a tuple is returned.
         library: of the arrays.
-        into: True if the caller has arrays for the results.
+        alone: True if the library has all memory that the kernels use.
         pin, settings: what the plan was made for besides the device.
     """
 
@@ -62,9 +74,10 @@ class PreparedStreamCall:
     arguments: Sequence[Place]
     others: Sequence[tuple[int, Node]]
     results: Sequence[Place]
+    new: Sequence[NewArray]
     several: bool
     library: StreamArrays
-    into: bool
+    alone: bool
     pin: Pin | None = field(default_factory=pinned)
     settings: tuple[Any, ...] = field(default_factory=choice_settings)
 
@@ -72,62 +85,67 @@ class PreparedStreamCall:
         """As of a `PreparedHostCall`."""
         prepared, backend, library = self.plan(), self.backend, self.library
         stream = library.stream()
-        if prepared is None or stream is None or self.into is (out is None):
+        if prepared is None or stream is None or (out is None) is bool(self.results):
             return NotImplemented
         values: dict[int, Argument] = {}
+        spans: list[Reach] = []
         for each in self.arguments:
             address, strides = library.place(inputs[each.position])
             if strides != each.strides or address % ALIGNED != each.behind or not address:
                 return NotImplemented
             values[each.value] = Address(address)
+            spans += ((address + each.first, address + each.last),)
         outs: Sequence[Any] = out if type(out) in LISTS else (out,)
-        fitting = self._into(outs, values) if self.into else self._new()
-        if fitting is None:
+        memory: dict[int, Buffer] = {}
+        if self.results and not self._into(outs, memory, spans):
             return NotImplemented
-        outs, memory = fitting
+        arrays = self._arrays(memory)
+        if arrays is None:
+            return NotImplemented
         for number, node in self.others:
             values[number] = argument(node, backend)
-        references = [*inputs], outs, dict(values)
+        references = [*inputs], outs, arrays, values, memory
+        launches = prepared.lists[backend]
         try:
-            library.follow(stream)
-            (prepared if prepared.backend is backend else prepared.on(backend)).run(values, memory)
-            library.lead(stream)
+            direct = library.direct(stream) if self.alone and launches.any_stream else None
+            if direct is None:
+                library.follow(stream)
+                launches.run(values, memory)
+                library.lead(stream)
+            else:
+                launches.run(values, memory, direct)
         except BaseException:
             backend.keep(references)  # enqueued work may still use the arrays
             raise
-        return tuple(outs) if self.several else outs[0]
+        results = outs if self.results else arrays
+        return tuple(results) if self.several else results[0]
 
-    def _new(self) -> tuple[Sequence[Any], dict[int, Buffer]] | None:
-        """Return new arrays for the results, and their memory; None if the library has none, or not aligned."""
-        library, memory, outs = self.library, dict[int, Buffer](), list[Any]()
-        for result in self.results:
+    def _arrays(self, memory: dict[int, Buffer]) -> list[Any] | None:
+        """Add the memory of new arrays, those of results first; None if the library has none, or not aligned."""
+        library, arrays = self.library, list[Any]()
+        for shape, dtype, inside in self.new:
             try:
-                array = library.empty(result.shape, result.dtype)
+                array, address = library.empty(shape, dtype)
             except (MemoryError, RuntimeError):  # PyTorch raises the latter; gpuop may have memory to give back
                 return None
-            address, _ = library.place(array)
             if not address or address % ALIGNED:
                 return None
-            memory[result.value] = Address(address)
-            outs += (array,)
-        return outs, memory
+            for value, begin in inside:
+                memory[value] = Address(address + begin)
+            arrays += (array,)
+        return arrays
 
-    def _into(self, outs: Sequence[Any], values: dict[int, Argument]) -> tuple[Sequence[Any], dict[int, Buffer]] | None:
-        """Return the caller's arrays for the results, and their memory; None if one does not fit, or overlaps another array."""
+    def _into(self, outs: Sequence[Any], memory: dict[int, Buffer], spans: list[Reach]) -> bool:
+        """Add the memory of the caller's arrays for the results; False if one does not fit, or overlaps another array."""
         if len(outs) != len(self.results):
-            return None
-        spans = [(values[each.value] + each.first, values[each.value] + each.last) for each in self.arguments]
-        memory: dict[int, Buffer] = {}
+            return False
         for result, array in zip(self.results, outs):  # noqa: B905 - the same number
             address, strides = self.library.place(array)
             if strides != result.strides or address % ALIGNED != result.behind or not address:
-                return None
+                return False
             if array.shape != result.shape or array.dtype != result.dtype:
-                return None
-            first, last = address + result.first, address + result.last
-            for start, end in spans:
-                if end > first and start < last:
-                    return None
-            spans += ((first, last),)
+                return False
+            if not is_apart(spans, address + result.first, address + result.last):
+                return False
             memory[result.value] = Address(address)
-        return outs, memory
+        return True

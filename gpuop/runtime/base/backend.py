@@ -22,6 +22,7 @@ from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.host_arrays import array_of
+from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch, OneByOne
 from gpuop.runtime.base.stream_arrays import StreamArrays
 
 Array = NDArray[Any]
@@ -33,6 +34,7 @@ NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a d
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 Memory = tuple[FieldType, Buffer]
 PAGE = 4096  # bytes
+ALIGNED = 256  # bytes; the alignment that kernels assume of memory without a layout of its own
 Part = Callable[[], Any]
 Queue = TypeVar("Queue", bound="Backend")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -186,6 +188,10 @@ class Backend(ABC):
     def once(self, program: Any, arguments: Sequence[Argument]) -> None:
         """Launch a program once, with arguments that are not used again."""
         self.launch(self.bind(program, arguments).parts)
+
+    def launch_list(self, launches: Sequence[ListedLaunch]) -> LaunchList:
+        """Return launches that often run with other memory."""
+        return OneByOne(launches, self.once)
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -22,6 +22,7 @@ from gpuop.ir.types import FieldType
 from gpuop.passes.assertions import assertions, failure, report_asserts
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch
 from gpuop.runtime.base.device_limits import GroupLimits
+from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch, OneByOne
 from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
 from gpuop.runtime.base.trace import note_source
 
@@ -69,6 +70,10 @@ class CompilingBackend(Backend):
     @abstractmethod
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
         """Launch code once with these arguments, with the least preparation."""
+
+    def list_programs(self, launches: Sequence[ListedLaunch]) -> LaunchList:
+        """Return launches of code that often run with other memory."""
+        return OneByOne(launches, self.launch_program)
 
     def compile(self, kernel: Kernel) -> CompiledProgram:
         return self.compile_all([kernel])[0]
@@ -158,6 +163,11 @@ class CompilingBackend(Backend):
             super().once(program, arguments)
         else:
             self.launch_program(program, arguments)
+
+    def launch_list(self, launches: Sequence[ListedLaunch]) -> LaunchList:
+        if self.checked or config.debug or any(each.program.code is None for each in launches):
+            return super().launch_list(launches)
+        return self.list_programs(launches)
 
     def _asserts(self, kernel: Kernel | None) -> tuple[Assert, ...]:
         """Return the assertions that a kernel reports; none if no thread runs."""

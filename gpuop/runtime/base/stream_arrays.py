@@ -17,9 +17,14 @@ class Address(int):
 class StreamArrays(ABC):
     """Arrays of a library on a device, without the protocols of exchange.
 
-    The library gives memory that is not referred to any more to later work of the same stream. So what runs between `follow`
-    and `lead` of the current stream may use arrays that are freed meanwhile, as functions of the library do.
+    The library gives memory that is not referred to any more to later work of the same stream. So what runs in that stream, or
+    between `follow` and `lead` of it, may use arrays that are freed meanwhile, as functions of the library do.
+
+    Attributes:
+        byte: the library's dtype of bytes.
     """
+
+    byte: Any
 
     @abstractmethod
     def stream(self) -> int | None:
@@ -34,8 +39,12 @@ class StreamArrays(ABC):
         """Return the dtype of the library; None if it has no such dtype."""
 
     @abstractmethod
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return a new contiguous array in the order of the current stream."""
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
+        """Return a new contiguous array in the order of the current stream, and its address; 0 if that is none of the device."""
+
+    @abstractmethod
+    def direct(self, stream: int) -> int | None:
+        """Return the stream to launch in so that no event is needed for the order of a stream; None if there is none."""
 
     @abstractmethod
     def follow(self, stream: int) -> None:

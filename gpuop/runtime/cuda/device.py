@@ -28,11 +28,13 @@ from gpuop.runtime.base.copy_trace import between_marks
 from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.interruptible import call_interruptibly
+from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch
 from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
 from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.cuda.arrays import ExportedBuffer, ImportedArray, borrow, cupy_arrays
 from gpuop.runtime.cuda.driver import lock_pages, returned
 from gpuop.runtime.cuda.launch import (
+    CudaLaunches,
     Graph,
     KernelLaunch,
     LoadedFunction,
@@ -228,6 +230,9 @@ class Cuda(CompilingBackend):
 
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
         launch_once(self.memory, program.source, program.code, arguments)
+
+    def list_programs(self, launches: Sequence[ListedLaunch]) -> LaunchList:
+        return CudaLaunches(self.memory, launches)
 
     def sequence(self, launches: Sequence[Launch]) -> list[Part]:
         """Return runs of neighbouring kernels as CUDA graphs."""

@@ -15,7 +15,9 @@ from gpuop.base.config import config
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.codegen.cuda.dialect import grid_of
+from gpuop.ir.nodes import FieldParam
 from gpuop.runtime.base.backend import Argument, Launch, Part, keeping
+from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch, Values
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.cuda.driver import alone, returned
 from gpuop.runtime.cuda.memory import CudaMemory
@@ -104,8 +106,8 @@ class Arguments:
         self.cells[number] = value if isinstance(value, int) else int.from_bytes(value.tobytes(), "little")
 
 
-def _fill(memory: CudaMemory, fill: Fill) -> None:
-    cu, stream = memory.cu, memory.cu_stream
+def _fill(memory: CudaMemory, fill: Fill, stream: Any = None) -> None:
+    cu, stream = memory.cu, memory.cu_stream if stream is None else stream
     with memory.active():
         if fill.pitch == fill.size:
             returned(getattr(cu, f"cuMemsetD{8 * fill.size}Async")(fill.address, fill.value, fill.count, stream))
@@ -121,10 +123,10 @@ def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
     ]
 
 
-def fill_outputs(memory: CudaMemory, source: Source, arguments: Sequence[Argument]) -> None:
-    """Fill the outputs as a launch without its kernel does."""
+def fill_outputs(memory: CudaMemory, source: Source, arguments: Sequence[Argument], stream: Any = None) -> None:
+    """Fill the outputs as a launch without its kernel does, in the queue or in another stream."""
     for fill in _fills_of(source, arguments):
-        _fill(memory, fill)
+        _fill(memory, fill, stream)
 
 
 def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, arguments: Sequence[Argument]) -> None:
@@ -148,6 +150,61 @@ def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, ar
     function.idle.append(values)
     if status:
         returned((status,))
+
+
+class CudaLaunches(LaunchList):
+    """Launches in the queue or another stream, one driver call for each kernel.
+
+    Attributes:
+        cells: of each value, the places of its address among the arguments of all kernels.
+        scalars: by-value arguments: the value, the parameter, and the place of the first of its numbers.
+        idle: arguments in memory that no run uses.
+    """
+
+    any_stream = True
+
+    def __init__(self, memory: CudaMemory, launches: Sequence[ListedLaunch]) -> None:
+        self.memory, self.launches = memory, launches
+        self.cells: dict[int, list[int]] = {}
+        self.scalars: list[tuple[int, FieldParam, int]] = []
+        self.flat: list[Any] = []  # the arguments of all kernels; addresses are set at each run
+        self.kernels: list[tuple[int, tuple[int, ...], int]] = []  # function, size, and the place of the first argument
+        for each in launches:
+            self._add(each.program.source, each.program.code, each.numbers)
+        word, address = ctypes.c_uint, ctypes.c_void_p
+        self.launch = alone("cuLaunchKernel", address, *[word] * 7, address, address, address)
+        self.idle: list[tuple[Arguments, list[int]]] = []
+
+    def _add(self, source: Source, function: LoadedFunction, numbers: Sequence[int]) -> None:
+        self.kernels.append((int(function.handle), (*size_of(source.threads, source.group), 0), len(self.flat)))
+        flat, starts = source.flattened([(0,) * p.type.planes if p.by_value else 0 for p in source.arguments], int)
+        for number, param, start in zip(numbers, source.arguments, starts, strict=True):
+            if param.by_value:
+                self.scalars.append((number, param, len(self.flat) + start))
+            else:
+                self.cells.setdefault(number, []).append(len(self.flat) + start)
+        self.flat += flat
+
+    def run(self, values: Values, memory: Values, stream: int = 0) -> dict[int, Any]:
+        try:
+            arguments, tables = self.idle.pop()
+        except IndexError:
+            arguments = Arguments(self.flat)
+            tables = [arguments.address + 8 * first for _, _, first in self.kernels]
+        cells, values, stream = arguments.cells, {**values, **memory}, stream or self.memory.handle
+        for number, places in self.cells.items():
+            address = values[number].address
+            for place in places:
+                cells[place] = address
+        for number, param, place in self.scalars:
+            for n, scalar in enumerate(scalars_of(param, values[number]), place):
+                arguments.set(n, scalar)
+        for each, (function, size, _), table in zip(self.launches, self.kernels, tables, strict=True):
+            if each.program.source.fills:
+                fill_outputs(self.memory, each.program.source, each.pick(values), stream)
+            self.launch(function, *size, stream, table, None)
+        self.idle.append((arguments, tables))
+        return values
 
 
 def kernel_launch(

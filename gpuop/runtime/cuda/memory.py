@@ -289,8 +289,6 @@ class CudaMemory:
 
     def release_ended(self, stream: int) -> None:
         """Release what earlier calls have used and is not referred to any more, if their work is done and no capture is."""
-        if not (self.let_go or self.retired):
-            return
         with self.active():
             captures = stream not in LEGACY and returned(self.cu.cuStreamIsCapturing(stream))
             if not captures:  # events may not be asked for during a capture

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpuop.runtime.base.stream_arrays import StreamArrays
-from gpuop.runtime.cuda.memory import LEGACY, CudaMemory
+from gpuop.runtime.cuda.memory import CudaMemory
 
 NOWHERE = 0, ()
+PER_THREAD = 2  # the number of the default stream of a thread, which depends on the current context
 
 
 class CudaStreamArrays(StreamArrays):
@@ -19,18 +20,25 @@ class CudaStreamArrays(StreamArrays):
     def __init__(self, memory: CudaMemory, ordinal: int) -> None:
         self.memory, self.ordinal = memory, ordinal
 
+    def direct(self, stream: int) -> int | None:
+        memory = self.memory
+        if memory.let_go or memory.retired:
+            memory.release_ended(stream)
+        if stream > PER_THREAD:
+            return stream if memory is memory.streams[0] else None  # another queue has a priority of its own
+        return memory.handle if memory.ordered_by_driver(stream) else None
+
     def follow(self, stream: int) -> None:
-        self.memory.release_ended(stream)
-        if stream not in LEGACY or len(self.memory.streams) > 1:
-            self.memory.follow(stream)
+        self.memory.follow(stream)
 
     def lead(self, stream: int) -> None:
-        if stream not in LEGACY or len(self.memory.streams) > 1:
-            self.memory.lead(stream)
+        self.memory.lead(stream)
 
 
 class CupyArrays(CudaStreamArrays):
     """Arrays of CuPy."""
+
+    byte = np.dtype(np.uint8)
 
     def __init__(self, memory: CudaMemory, ordinal: int) -> None:
         super().__init__(memory, ordinal)
@@ -49,8 +57,9 @@ class CupyArrays(CudaStreamArrays):
     def dtype(self, dtype: np.dtype[Any]) -> Any:
         return dtype
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return self.kind(shape, dtype)
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
+        array = self.kind(shape, dtype)
+        return array, array.data.ptr
 
 
 class TorchArrays(CudaStreamArrays):
@@ -60,6 +69,7 @@ class TorchArrays(CudaStreamArrays):
         super().__init__(memory, ordinal)
         self.torch = torch = sys.modules["torch"]
         self.kind, self.strided, self.device = torch.Tensor, torch.strided, torch.device("cuda", ordinal)
+        self.byte, self.new, self.complex = torch.uint8, torch.empty, (torch.complex64, torch.complex128)
         self.stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._stream_of
 
     def _stream_of(self, ordinal: int) -> int:
@@ -73,9 +83,9 @@ class TorchArrays(CudaStreamArrays):
             type(array) is not self.kind
             or array.requires_grad
             or array.layout is not self.strided
-            or array.get_device() != self.ordinal
-            or array.is_conj()
+            or array.device != self.device
             or array.is_neg()
+            or (array.dtype in self.complex and array.is_conj())
         ):
             return NOWHERE
         return array.data_ptr(), array.stride()
@@ -83,8 +93,9 @@ class TorchArrays(CudaStreamArrays):
     def dtype(self, dtype: np.dtype[Any]) -> Any:
         return getattr(self.torch, dtype.name, None)
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return self.torch.empty(shape, dtype=dtype, device=self.device)
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
+        array = self.new(shape, dtype=dtype, device=self.device)
+        return array, array.data_ptr()
 
 
 LIBRARIES: dict[str, type[CudaStreamArrays]] = {"cupy": CupyArrays, "torch": TorchArrays}

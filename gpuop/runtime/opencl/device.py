@@ -22,10 +22,12 @@ from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.copy_trace import CopySpan
 from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.interruptible import call_interruptibly
+from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch
 from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.opencl.arrays import OwnersByMark, bring, mapped_arrays, memory_of, new_buffer, new_queue, reach
 from gpuop.runtime.opencl.discovery import LATE, features_of, groups_of, planned_for, target_of
+from gpuop.runtime.opencl.launches import OpenCLLaunches
 from gpuop.runtime.opencl.programs import BoundKernel, OpenCLCode, binary_of, built, finish
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
@@ -141,7 +143,7 @@ class OpenCL(CompilingBackend):
     def _copied(self, target: Any, source: Any, **how: Any) -> Any:
         return self.cl.enqueue_copy(self.queue, target, source, **how)
 
-    def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
+    def fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
         pattern = np.asarray(value).astype(kind.storage.numpy)
         return self.cl.enqueue_fill(self.queue, buffer, pattern, kind.nbytes)  # a buffer, or host memory
 
@@ -221,7 +223,7 @@ class OpenCL(CompilingBackend):
     @as_device_errors
     def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
         source = program.source
-        parts: list[Part] = [partial(self._fill, *fill) for fill in source.filled(arguments)]
+        parts: list[Part] = [partial(self.fill, *fill) for fill in source.filled(arguments)]
         if program.code is None:
             return Launch(tuple(parts), lambda position, scalars: None)
         bound = BoundKernel(program.code)
@@ -252,11 +254,14 @@ class OpenCL(CompilingBackend):
             kernel = kernel.left if type(kernel) is End else kernel
             kernel.set_args(*(arguments if source.direct else source.flattened(arguments, lambda buffer: buffer)[0]))
             for fill in source.filled(arguments) if source.fills else ():
-                self._fill(*fill)
+                self.fill(*fill)
             self.cl.enqueue_nd_range_kernel(self.queue, kernel, source.threads, source.group)
         except self.cl.Error as refusal:
             raise self.refused(refusal) from None
         code.idle.append(kernel)
+
+    def list_programs(self, launches: Sequence[ListedLaunch]) -> LaunchList:
+        return OpenCLLaunches(self, launches)
 
     def refused(self, refusal: Exception) -> DeviceError:
         if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only on use

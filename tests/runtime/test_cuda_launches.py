@@ -1,0 +1,171 @@
+"""CUDA's launches of a plan, here by a driver that runs the kernels on the host: streams, memory, scalars, fills and threads."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.base.errors import DeviceError
+from gpuop.dsl import *
+from gpuop.engine.evaluate import plan_on
+from gpuop.fusion.program import program
+from gpuop.runtime.base.stream_arrays import Address
+from gpuop.runtime.cuda import launch
+from gpuop.runtime.cuda.driver import Active
+from gpuop.runtime.execute import Prepared
+from tests.harness import same_bits
+from tests.runtime.cuda_on_host.compiled import COMPILER
+from tests.runtime.cuda_on_host.host_device import CudaOnHost, guarded
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+A = np.random.default_rng(0).random((12, 20), np.float32)
+QUEUE = 40
+
+
+class Driver:
+    """The driver, whose functions are numbers.
+
+    Attributes:
+        order: what was enqueued, with its stream.
+        fails: the number of the launch that fails.
+    """
+
+    def __init__(self):
+        self.functions, self.order, self.fails = [], [], None
+        self.cu = SimpleNamespace(cuMemsetD32Async=self.fill, cuMemsetD8Async=lambda *args: self.fill(*args, size=1))
+
+    def alone(self, name, *types):
+        assert name == "cuLaunchKernel" and len(types) == 11
+        return self.launch
+
+    def launch(self, function, *rest):
+        *size, shared, stream, table, extra = rest
+        assert not shared and extra is None and len(size) == 6
+        if len(self.order) == self.fails:
+            raise DeviceError("CUDA: CUDA_ERROR_LAUNCH_FAILED")
+        self.order.append(("launch", stream))
+        wrong = self.functions[function].run(ctypes.c_void_p(table), size)
+        assert not wrong
+
+    def fill(self, address, value, count, stream, size=4):
+        self.order.append(("fill", stream))
+        memory = (ctypes.c_char * (size * count)).from_address(address)
+        memory[:] = int(value).to_bytes(size, "little") * count
+        return (0,)
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    driver = Driver()
+    monkeypatch.setattr(launch, "alone", driver.alone)
+    return driver
+
+
+class Launches:
+    """The kernels of a field on the host, with memory for all values."""
+
+    def __init__(self, driver, field, optimize=False):
+        device = CudaOnHost()
+        what = program([field.node])
+        self.prepared = Prepared(device, plan_on(device, what, None, optimize))
+        self.program = what
+        for number, each in enumerate(self.prepared.programs):
+            self.prepared.programs[number] = replace(each, code=SimpleNamespace(handle=len(driver.functions)))
+            driver.functions.append(each.code)
+        memory = SimpleNamespace(
+            handle=QUEUE, cu_stream=QUEUE, cu=driver.cu, active=lambda: Active(lambda: None, lambda: None)
+        )
+        device.list_programs = lambda launches: launch.CudaLaunches(memory, launches)
+        self.list = self.prepared.list_on(device)
+
+    def values(self, *leaves):
+        """Arrays of all values, in memory that ends where nobody may read; tuples are by-value parameters."""
+        arrays = dict(zip(self.program.leaves, leaves, strict=True))
+        types = self.prepared.plan.program.types
+        for step in self.prepared.plan.launches:
+            for v in step.outputs:
+                arrays[v] = guarded(types[v].nbytes).view(types[v].storage.numpy).reshape(tuple(types[v].array_shape))
+        addresses = {v: a if type(a) is tuple else Address(a.ctypes.data) for v, a in arrays.items()}
+        return addresses, arrays
+
+    def run(self, *leaves, stream=0):
+        addresses, arrays = self.values(*leaves)
+        given = {v: addresses[v] for v in self.program.leaves}
+        self.list.run(given, {v: a for v, a in addresses.items() if v not in given}, stream)
+        return arrays[self.prepared.plan.program.results[0]]
+
+
+def in_guarded(a):
+    memory = guarded(a.nbytes).view(a.dtype).reshape(a.shape)
+    memory[...] = a
+    return memory
+
+
+@pytest.mark.parametrize("stream", [0, 77])
+def test_kernels_in_order_in_a_stream(driver, stream):
+    f = gp.ScalarField(A)
+    launches = Launches(driver, (f * 2 + 1) * 3)
+    for n in range(3):
+        same_bits(launches.run(in_guarded(A + n), stream=stream), ((A + n) * 2 + 1) * 3)
+    assert driver.order == [("launch", stream or QUEUE)] * 9
+    assert len(launches.list.idle) == 1  # which all three have used
+
+
+def test_scalars_change(driver):
+    gain, offset = gp.Parameter(2.0), gp.Parameter(np.array([1, 2], "int32"))
+    f = gp.ScalarField(A)
+    launches = Launches(driver, gp.operator(lambda a, g, o: _readTensor(a) * g + _readTensor(o)[1])(f, gain, offset))
+    by_type = {"float32": (2.5,), "int32": (7, -3)}
+    leaves = [in_guarded(A) if not node.by_value else None for node in launches.program.leaves.values()]
+    for factor in (2.5, -1.0):
+        by_type["float32"] = (factor,)
+        given = [
+            by_type[node.type.dtype] if leaf is None else leaf
+            for node, leaf in zip(launches.program.leaves.values(), leaves, strict=True)
+        ]
+        same_bits(launches.run(*given), A * np.float32(factor) + np.float32(-3))
+
+
+def test_outputs_are_filled_in_the_same_stream(driver):
+    first = gp.operator(outputs=gp.FieldType(A.shape), default=5.0)(
+        lambda a: _writeTensor(_out0, _readTensor(a, 0, _column), 0, _column)
+    )
+    launches = Launches(driver, first(gp.ScalarField(A[:1])) * 2)
+    expected = np.full_like(A, 10)
+    expected[0] = A[0] * 2
+    for _ in range(2):
+        same_bits(launches.run(in_guarded(A[:1]), stream=9), expected)
+    assert driver.order == [("fill", 9), ("launch", 9), ("launch", 9)] * 2
+
+
+def test_a_launch_that_fails(driver):
+    launches = Launches(driver, (gp.ScalarField(A) * 2 + 1) * 3)
+    launches.run(in_guarded(A))
+    driver.fails = len(driver.order) + 1
+    with pytest.raises(DeviceError, match="LAUNCH_FAILED"):
+        launches.run(in_guarded(A))
+    driver.fails = None
+    for n in range(2):
+        same_bits(launches.run(in_guarded(A * n)), (A * n * 2 + 1) * 3)
+
+
+def test_threads_have_arguments_of_their_own(driver):
+    launches, wrong = Launches(driver, (gp.ScalarField(A) * 2 + 1) * 3), []
+
+    def work(n):
+        mine = in_guarded(A + n)
+        for _ in range(30):
+            wrong.extend([n] * (not np.array_equal(launches.run(mine), ((A + n) * 2 + 1) * 3)))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong and 1 <= len(launches.list.idle) <= 4
