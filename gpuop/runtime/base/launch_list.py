@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from gpuop.base.records import dataclass
 from typing import Any
+
+from gpuop.base.records import dataclass
 
 Values = Mapping[int, Any]  # buffers, and scalars of by-value parameters, by the numbers of values
 
