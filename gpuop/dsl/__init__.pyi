@@ -703,23 +703,23 @@ _column: Value
 _columns: Value
 'The extents of the thread grid, or 1.'
 def _complexAbs(x: Operand, /) -> Value:
-    'Of complex numbers (float2s): |x|, a scalar, which overflows only where the result does. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): |x|, a scalar, which overflows only where the result does. Error of float: not bounded, of double: not bounded.'
 def _complexArg(x: Operand, /) -> Value:
-    'Of complex numbers (float2s): the angle of x, a scalar, -π … π. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): the angle of x, a scalar, -π … π. Error of float: not bounded, of double: not bounded.'
 def _complexConj(x: Operand, /) -> Value:
-    'Of complex numbers (float2s): the conjugate of x. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): the conjugate of x. Error of float: not bounded, of double: not bounded.'
 def _complexDiv(x: Operand, y: Operand, /) -> Value:
-    'Of complex numbers (float2s): x / y, which overflows only where the result does. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): x / y, which overflows only where the result does. Error of float: not bounded, of double: not bounded.'
 def _complexExp(x: Operand, /) -> Value:
-    'Of complex numbers (float2s): eˣ. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): eˣ. Error of float: not bounded, of double: not bounded.'
 def _complexLog(x: Operand, /) -> Value:
-    'Of complex numbers (float2s): the natural logarithm of x, whose imaginary part is the angle. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): the natural logarithm of x, whose imaginary part is the angle. Error of float: not bounded, of double: not bounded.'
 def _complexMul(x: Operand, y: Operand, /) -> Value:
-    "Of complex numbers (float2s): x · y, of the parts' products. Error of float: not bounded, of double: not bounded."
+    "Of complex numbers (float2s, double2s): x · y, of the parts' products. Error of float: not bounded, of double: not bounded."
 def _complexPow(x: Operand, y: Operand, /) -> Value:
-    "Of complex numbers (float2s): xʸ: a product where y is a whole number of Python's, else exp(y · log x). Error of float: not bounded, of double: not bounded."
+    "Of complex numbers (float2s, double2s): xʸ: a product where y is a whole number of Python's, else exp(y · log x). Error of float: not bounded, of double: not bounded."
 def _complexSqrt(x: Operand, /) -> Value:
-    'Of complex numbers (float2s): √x, of a real part that is not negative. Error of float: not bounded, of double: not bounded.'
+    'Of complex numbers (float2s, double2s): √x, of a real part that is not negative. Error of float: not bounded, of double: not bounded.'
 def _convert_char(value: Operand) -> Value:
     'Convert to char: integers truncate and saturate, NaN gives 0; a scalar spreads.'
 def _convert_char2(value: Operand) -> Value:

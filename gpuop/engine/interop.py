@@ -16,6 +16,7 @@ from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Making, Placeholder, folding, is_array, kind_made
 from gpuop.dsl.fields.sources import Deferred
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.layout import Layout, folded_strides, layout_of, planar, row_major, strides_of
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
@@ -73,7 +74,7 @@ def _layout_there(kind: FieldType, shape: tuple[int, ...], steps: tuple[int, ...
 
 def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:
     """Return whether an array with these strides, in elements, can be used in place: each complex tensor must be contiguous."""
-    return kind.dtype != "complex64" or strides[len(kind.field_shape) :] == row_major(kind.tensor_shape)
+    return kind.dtype not in COMPLEX_DTYPES or strides[len(kind.field_shape) :] == row_major(kind.tensor_shape)
 
 
 def numpy_dtype(array: Any) -> np.dtype[Any]:
@@ -164,7 +165,7 @@ def export(field: Field) -> Any:
     """The values of a field for other libraries: on its device, or else as a NumPy array."""
     backend = current()
     try:
-        if field.dtype == "complex64":
+        if field.dtype in COMPLEX_DTYPES:
             raise DeviceError("complex fields are stored as two planes")
         buffer = services.above.buffer(field)
         return lend(backend, buffer, field.type, None)

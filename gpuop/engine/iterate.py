@@ -14,6 +14,7 @@ from gpuop.dsl.recorder.callables import unbound
 from gpuop.engine.interop import own
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import program
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import BY_NUMPY, is_integer
@@ -135,7 +136,7 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
 
 def _remedy(state: Field, following: Field) -> str:
     """The conversion to the state's dtype, for a message; empty if the types differ otherwise."""
-    if following.type.replace(dtype=state.dtype) != state.type or following.dtype == "complex64":
+    if following.type.replace(dtype=state.dtype) != state.type or following.dtype in COMPLEX_DTYPES:
         return ""
     kernels = BY_NUMPY.get(state.dtype)
     inside = f", or `_convert_{kernels.c}(…)` in the operator" if kernels else ""

@@ -57,9 +57,23 @@ class DTypeName(str):
 
 NAMES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
-    "complex64", "unorm8",
+    "complex64", "complex128", "unorm8",
 )  # fmt: skip
 FIELD_DTYPES = {name: DTypeName(name) for name in NAMES}
+PARTS = {"complex64": "float32", "complex128": "float64"}
+COMPLEX_DTYPES = {
+    FIELD_DTYPES[name]: FIELD_DTYPES[part] for name, part in PARTS.items()
+}  # and the dtypes of their parts
+
+
+def part_dtype(dtype: str) -> str:
+    """The dtype of the parts of complex numbers, or of real numbers themselves."""
+    return COMPLEX_DTYPES.get(dtype, dtype)  # type: ignore[call-overload, no-any-return]
+
+
+def complex_dtype(dtype: str) -> str:
+    """The dtype of complex numbers whose parts hold results of a dtype: complex64 unless those are of 64 bits."""
+    return "complex128" if dtype in ("float64", "complex128") else "complex64"
 
 
 def dtype_name(dtype: Any) -> DTypeName:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from gpuop.base.records import dataclass
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType, Shape
 
 ALTERNATING = (2, 3, 4)  # elements of points that accesses take apart, where these alternate in memory
@@ -87,7 +88,7 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
     """The layout of an array of `array_shape`; strides are in elements."""
     split = len(kind.field_shape)
     point, tensor = strides[:split], strides[split:]
-    if kind.dtype == "complex64":  # real and imaginary parts alternate; `interop.share` sees to contiguous tensors
+    if kind.dtype in COMPLEX_DTYPES:  # real and imaginary parts alternate; `interop.share` sees to contiguous tensors
         return Layout(tuple(2 * n for n in point), 1)
     if not tensor:
         return Layout(point, kind.field_shape.points)
@@ -101,7 +102,7 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
 def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
     """Strides of an array of `array_shape`, in elements of its dtype; a complex number is one element."""
     point = unfolded_strides(layout.point, kind.field_shape)
-    if kind.dtype == "complex64":
+    if kind.dtype in COMPLEX_DTYPES:
         return (*(n // 2 for n in point), *row_major(kind.tensor_shape))
     columns = kind.tensor_shape[-1] if kind.tensor_shape else 1
     tensor = (layout.element * columns if layout.row is None else layout.row, layout.element)

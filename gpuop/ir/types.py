@@ -15,7 +15,7 @@ from gpuop.base.errors import NearNames, SemanticError, warn
 from gpuop.base.misspelt import hinted
 from gpuop.base.records import dataclass
 from gpuop.ir.dims import Dims, folded, names_of, spelled
-from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FIELD_DTYPES, DTypeName, dtype_name, part_dtype
 
 WIDE = 256  # with so many points and so many elements, a shape of two axes is rather a grid than a row of vectors
 PICTURE = 64  # with so many rows and columns behind a first axis of 1, 3 or 4, a shape is rather one of channels
@@ -177,7 +177,7 @@ class FieldType(NearNames):
     Args:
         field_shape: extents of the grid: (layers, rows, columns), of which the last ones may be all, and more before them.
         tensor_shape: extents of the tensor at every point.
-        dtype: a NumPy dtype or its name; bool, (u)int8…64, float16/32/64, complex64 or "unorm8".
+        dtype: a NumPy dtype or its name; bool, (u)int8…64, float16/32/64, complex64/128 or "unorm8".
         dims: names of all axes, the grid's first, as "img:chan:y:x"; labels, by which types do not differ.
 
     Raises:
@@ -281,18 +281,18 @@ class FieldType(NearNames):
 
     @cached_property
     def storage(self) -> DType:
-        """The scalar type in device memory: bool and unorm8 are bytes, complex is pairs of floats."""
-        return {"bool": UCHAR, "unorm8": UCHAR, "complex64": FLOAT}.get(self.dtype) or BY_NUMPY[self.dtype]
+        """The scalar type in device memory: bool and unorm8 are bytes, complex is pairs of its parts."""
+        return {"bool": UCHAR, "unorm8": UCHAR}.get(self.dtype) or BY_NUMPY[part_dtype(self.dtype)]
 
     @cached_property
     def element(self) -> DType:
         """The scalar type that a kernel sees."""
-        return {"bool": BOOL, "unorm8": FLOAT, "complex64": FLOAT}.get(self.dtype) or BY_NUMPY[self.dtype]
+        return {"bool": BOOL, "unorm8": FLOAT}.get(self.dtype) or BY_NUMPY[part_dtype(self.dtype)]
 
     @property
     def parts(self) -> Shape:
         """The tensor as kernels see it: of complex numbers real and imaginary parts are one more axis."""
-        return Shape((*self.tensor_shape, 2)) if self.dtype == "complex64" else self.tensor_shape
+        return Shape((*self.tensor_shape, 2)) if self.dtype in COMPLEX_DTYPES else self.tensor_shape
 
     @cached_property
     def planes(self) -> int:

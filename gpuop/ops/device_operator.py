@@ -14,6 +14,7 @@ from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.host_operator import name_of_function
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.ir.kernel import DeviceFunction, LibraryCost, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
@@ -74,12 +75,13 @@ def apply_library(
 
 def _flat_type(kind: FieldType) -> FieldType:
     """Return the type of the function's array for a field: complex numbers as a row of their parts."""
-    return FieldType(kind.planes * kind.field_shape.points) if kind.dtype == "complex64" else kind
+    flat = FieldType(kind.planes * kind.field_shape.points, dtype=part_dtype(kind.dtype))
+    return flat if kind.dtype in COMPLEX_DTYPES else kind
 
 
 def _on_device(field: Field) -> Field:
     """Return the field in device memory, in the layout for libraries."""
-    if field.dtype != "complex64":
+    if field.dtype not in COMPLEX_DTYPES:
         return copied(field) if isinstance(field.node, Leaf) and field.node.by_value else field
     return library_call("interleave", (_flat_type(field.type),), [field], lambda: _interleave(field), ())[0]
 
@@ -99,7 +101,7 @@ def _interleave(field: Field) -> None:
 
 def _complex(parts: Field, kind: FieldType) -> Field:
     """Return the complex field of parts in a row; other fields are returned as they are."""
-    if kind.dtype != "complex64":
+    if kind.dtype not in COMPLEX_DTYPES:
         return parts
     shape = (*kind.array_shape, 2)
 
@@ -135,7 +137,7 @@ class Filled:
 
 def _array_of(kind: FieldType, array: Any) -> Any:
     """Return the array of a field in its memory."""
-    values = array.view("complex64") if kind.dtype == "complex64" else array
+    values = array.view(str(kind.dtype)) if kind.dtype in COMPLEX_DTYPES else array
     return values.reshape(tuple(kind.array_shape))  # the same memory: a reshape splits axes at most
 
 

@@ -17,6 +17,7 @@ from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.operators.decorator import operator
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType, is_integer
 
 GAMMA, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -84,7 +85,7 @@ def digest(field: Any) -> str:
     values = field if isinstance(field, Field) else Field(field, max(np.ndim(field) - 3, 0))
     name = f"{values.dtype} {tuple(values.type.array_shape)}"
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
-    reals = [values.real, values.imag] if values.dtype == "complex64" else [values]
+    reals = [values.real, values.imag] if values.dtype in COMPLEX_DTYPES else [values]
     of_parts = [_hashes(part, Parameter(np.uint64(seed)), len(reals), n) for n, part in enumerate(reals)]
     total = sum(int(hashes.sum().numpy()) for hashes in of_parts)
     return f"{_mixed_here((total + seed) & WORD):016x}"
@@ -96,7 +97,7 @@ def digest(field: Any) -> str:
 def _uniform(h: Any, dtype: str) -> Any:
     """Convert 64 random bits to a number of a type."""
     match dtype:
-        case "float64":
+        case "float64" | "complex128":
             return k._convert_double(h >> 11) * 2.0**-53
         case "float32" | "complex64":
             return k._convert_float(h >> 40) * 2.0**-24

@@ -37,10 +37,10 @@ def test_any_grid(device: str, shape: tuple[int, ...]) -> None:
     same(mul2(mul2(field) + 1), a * 4 + 2)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16", "bool", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "bool", "complex64", "complex128"])
 def test_types(device: str, dtype: str) -> None:
     a = numbers(9, dtype=dtype)
-    field = gp.ComplexField(a) if dtype == "complex64" else gp.ScalarField(a, dtype=dtype)
+    field = gp.ComplexField(a, dtype=dtype) if dtype.startswith("complex") else gp.ScalarField(a, dtype=dtype)
 
     @gp.operator(inout="a")
     def negated(a):

@@ -70,10 +70,10 @@ def reversed_order(bits: int) -> Any:
     return [int(f"{n:0{bits}b}"[::-1], 2) for n in range(1 << bits)]
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "complex64", "complex128"])
 def test_permutations_of_any_type(device: str, dtype: str) -> None:
     a = numbers(16, dtype=dtype)
-    field = gp.ComplexField(a) if dtype == "complex64" else gp.ScalarField(a)
+    field = gp.ComplexField(a, dtype=dtype) if dtype.startswith("complex") else gp.ScalarField(a)
     same(bits_reversed(field, 4), a[reversed_order(4)])
     same(field, a)
 

@@ -76,9 +76,10 @@ def test_tensors(device: str, tensor: tuple[int, ...]) -> None:
         np.testing.assert_allclose(actual, expected(a, axes, **how), rtol=1e-5, atol=1e-5, err_msg=str(rule))
 
 
-def test_complex(device: str) -> None:
-    a, axes = (floats(6, 5) + 1j * floats(6, 5)).astype(np.complex64), coordinates((6, 5))
-    for actual, (_, how) in zip(sample_all(gp.ComplexField(a), axes, RULES[:-1]), BORDERS, strict=False):
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex(device: str, dtype: str) -> None:
+    a, axes = (floats(6, 5) + 1j * floats(6, 5)).astype(dtype), coordinates((6, 5))
+    for actual, (_, how) in zip(sample_all(gp.Field(a), axes, RULES[:-1]), BORDERS, strict=False):
         want = expected(a.real, axes, **how) + 1j * expected(a.imag, axes, **how)
         np.testing.assert_allclose(actual, want, rtol=1e-5, atol=1e-5)
 

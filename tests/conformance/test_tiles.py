@@ -44,12 +44,12 @@ def test_transposes_of_any_size(device: str, shape: tuple[int, int]) -> None:
     same(turned(gp.ScalarField(a), 32, 8), a.T)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float64", "bool", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float64", "bool", "complex64", "complex128"])
 def test_types(device: str, dtype: str) -> None:
-    if dtype == "float64" and device.startswith("cuda"):
+    if dtype in ("float64", "complex128") and device.startswith("cuda"):
         return
     a = numbers(11, 21, dtype=dtype)
-    field = gp.ComplexField(a) if dtype == "complex64" else gp.ScalarField(a, dtype=dtype)
+    field = gp.ComplexField(a, dtype=dtype) if dtype.startswith("complex") else gp.ScalarField(a, dtype=dtype)
     same(turned(field, 8), a.T)
 
 

@@ -20,10 +20,11 @@ rng = np.random.default_rng(17)
 def test_round_trips(device: str) -> None:
     arrays = {d: samples(d) for d in available()} | {
         "complex64": (rng.random(24) - 1j).astype("c8"),
+        "complex128": rng.random(24) - 1j,
         "unorm8": np.arange(256, dtype="u1"),
     }
     fields = [gp.Field(a, dtype="unorm8") if d == "unorm8" else gp.Field(a) for d, a in arrays.items()]
-    vectors = [gp.VectorField(np.stack([a, a[::-1], a], -1)) for a in list(arrays.values())[:-2]]
+    vectors = [gp.VectorField(np.stack([a, a[::-1], a], -1)) for a in list(arrays.values())[:-3]]
 
     def copies(*fields):
         for k, field in enumerate(fields):

@@ -336,7 +336,7 @@ def test_empty_and_single(shape, reference):
     same_bits(np.transpose(field).numpy(), array.T.copy(), "transpose")
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64", "complex64", "complex128"])
 def test_dtypes(dtype, reference):
     array = np.abs(BATCH).astype(dtype)
     field = gp.ScalarField(array, dims=IMAGES)

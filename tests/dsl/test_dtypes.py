@@ -12,10 +12,10 @@ import pytest
 import gpuop as gp
 
 NAMES = ["bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))]
-NAMES += ["float16", "float32", "float64", "complex64"]
+NAMES += ["float16", "float32", "float64", "complex64", "complex128"]
 OTHERS = [
-    *(np.dtype(name) for name in (*NAMES, "complex128", ">f4", ">i2", "U3", "O")),
-    *(np.dtype(name).type for name in (*NAMES, "complex128")),
+    *(np.dtype(name) for name in (*NAMES, "complex256", ">f4", ">i2", "U3", "O")),
+    *(np.dtype(name).type for name in (*NAMES, "complex256")),
     *(bool, int, float, complex, object, str, list, 3),
     *NAMES,
 ]

@@ -387,7 +387,7 @@ def test_run_a_file_and_a_module(folder, capsys):
         (
             ["source", "filters.py:halved", "--types", "float31[3]"],
             ("fields have no dtype 'float31'; one of bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, "
-            "float32, float64, complex64, unorm8"),
+            "float32, float64, complex64, complex128, unorm8"),
         ),
         (
             ["source", "filters.py:example", "--target", "metal"],

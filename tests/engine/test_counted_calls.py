@@ -161,7 +161,7 @@ def test_arrays_without_points(device):
         assert one(empty, out=(out := np.empty_like(empty))) is out
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "bool", "uint8", "float16", "int64"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "bool", "uint8", "float16", "int64"])
 def test_dtypes_that_are_stored_otherwise(device, dtype):
     a = (A * 100).astype(dtype)
     same = gp.pipeline(lambda x: np.where(gp.Field(x) != 0, gp.Field(x), gp.Field(x)))

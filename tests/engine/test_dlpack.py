@@ -25,7 +25,10 @@ ARRAYS = {
     "transposed": A.T,
     "0D": np.array(3.5),
     "empty": np.empty((3, 0, 2), np.int16),
-    **{name: np.arange(7).astype(name) for name in ("bool", "int8", "uint16", "int64", "float16", "complex64")},
+    **{
+        name: np.arange(7).astype(name)
+        for name in ("bool", "int8", "uint16", "int64", "float16", "complex64", "complex128")
+    },
 }
 
 

@@ -85,7 +85,7 @@ def boxes(a):
     return sum(padded[k : k + len(a)] for k in range(7))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "bool"])
 def test_tensors_of_one_point(device, dtype):
     """Their planes lie as the arrays do, so nothing is copied on CPUs."""
     a, b = (rng.random((3, 4, 5)) * 3 - 1).astype(dtype)[1:]
@@ -243,14 +243,12 @@ def test_out_that_cannot_be_written_to_or_is_one_array_twice():
             twice(np.zeros(3, "f"), out=outs)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64", "complex128"])
 def test_results_that_are_filled_first(device, dtype):
     """In memory of the host's too, and with other values than 0, of any size of pattern."""
     a = np.arange(1, 9).astype(dtype)
-    apart = gp.operator(default=1 if dtype != "complex64" else 0)(
-        lambda f: _writeTensor(_out0, _readTensor(f), _column * 2)
-    )
-    want = np.full(8, dtype != "complex64").astype(dtype)
+    apart = gp.operator(default=1 if dtype[0] != "c" else 0)(lambda f: _writeTensor(_out0, _readTensor(f), _column * 2))
+    want = np.full(8, dtype[0] != "c").astype(dtype)
     want[::2] = a[:4]
     pipeline = gp.pipeline(lambda array: apart(gp.Field(array)))
     out = np.empty_like(a)
@@ -259,7 +257,7 @@ def test_results_that_are_filled_first(device, dtype):
     )
 
 
-@pytest.mark.parametrize("dtype", ["bool", "complex64"])
+@pytest.mark.parametrize("dtype", ["bool", "complex64", "complex128"])
 def test_arguments_in_any_strides(dtype):
     """Of dtypes that are stored as others."""
     a = np.arange(24).reshape(4, 6).astype(dtype)

@@ -207,9 +207,9 @@ def formatted():
     format(SCALAR, ".2f")  # here
 
 
-@WRONGS.add("fields have no dtype 'complex128'; one of bool,")
+@WRONGS.add("fields have no dtype 'complex256'; one of bool,")
 def complex_dtype():
-    gp.ScalarField(np.ones(3, "complex128"))  # here
+    gp.ScalarField(np.ones(3, "clongdouble"))  # here
 
 
 @WRONGS.add("fields have no dtype 'float23'; one of bool,")

@@ -131,9 +131,9 @@ def operator_of_a_field():
     gp.operator(SCALAR)  # here
 
 
-@WRONGS.add("fields have no dtype 'complex128'; one of bool, ")
+@WRONGS.add("fields have no dtype 'str")
 def dtype():
-    gp.ScalarField(ARRAY.astype(complex))  # here
+    gp.ScalarField(ARRAY, dtype=str)  # here
 
 
 @WRONGS.add("fields have no dtype '4'; extents stand in a tuple, as in `gp.zeros((rows, columns))`")
@@ -141,9 +141,9 @@ def extents_one_by_one():
     gp.zeros(3, 4)  # here
 
 
-@WRONGS.add("complex64, unorm8. Did you mean 'complex64'?")
+@WRONGS.add("complex128, unorm8. Did you mean 'complex128'?")
 def near_dtype():
-    gp.ScalarField(ARRAY, dtype="complex128")  # here
+    gp.ScalarField(ARRAY, dtype="complex182")  # here
 
 
 @WRONGS.add(

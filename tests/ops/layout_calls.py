@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 
-DTYPES = ("bool", "int8", "uint8", "uint16", "int32", "int64", "uint64", "float16", "float32", "complex64")
+DTYPES = (
+    "bool",
+    "int8",
+    "uint8",
+    "uint16",
+    "int32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "complex64",
+    "complex128",
+)
 EXTENTS = st.sampled_from((1, 2, 3, 4, 5, 6, 0))
 TENSOR = st.integers(1, 5)
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
@@ -38,7 +50,7 @@ class Call:
 
 def values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     numbers = np.random.default_rng(seed).integers(0, 120, shape)
-    return np.asarray(numbers + 1j * numbers[..., ::-1] if dtype == "complex64" and shape else numbers).astype(dtype)
+    return np.asarray(numbers + 1j * numbers[..., ::-1] if dtype[0] == "c" and shape else numbers).astype(dtype)
 
 
 def axis(n: int) -> st.SearchStrategy[int]:

@@ -107,7 +107,7 @@ def updates(draw):
     """An array, how many of its axes are tensors', an index, and values for it, an array or a field of some order."""
     shape = (*draw(st.lists(st.integers(4, 6), max_size=3)), *draw(st.sampled_from(((), (4,), (4, 5)))))
     order = max(len(shape) - 3, draw(st.integers(0, min(2, len(shape)))))
-    dtype = draw(st.sampled_from(("float32", "int16", "bool", "complex64", "int64")))
+    dtype = draw(st.sampled_from(("float32", "int16", "bool", "complex64", "complex128", "int64")))
     array = np.random.default_rng(len(shape)).integers(0, 99, shape).astype(dtype)
     index = tuple(draw(st.lists(INDEX, max_size=len(shape))))
     part = array[index].shape

@@ -11,7 +11,7 @@ from tests.harness import fused, image, same_bits
 
 
 def test_constants(device):
-    for dtype in ("bool", "int8", "uint64", "float16", "float32", "complex64", "int64"):
+    for dtype in ("bool", "int8", "uint64", "float16", "float32", "complex64", "complex128", "int64"):
         same_bits(gp.zeros((3, 4), dtype).numpy(), np.zeros((3, 4), dtype))
         same_bits(gp.ones(5, dtype).numpy(), np.ones(5, dtype))
         same_bits(gp.full((), 1, dtype).numpy(), np.full((), 1, dtype))

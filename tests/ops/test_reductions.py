@@ -274,7 +274,7 @@ def test_one_chosen_thread_may_write_what_is_0d(device):
 
 
 @pytest.mark.parametrize("shape", [(6, 5), (3, 0), (0, 4), (2, 300)])
-@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64", "complex128"])
 def test_any_and_all(dtype, shape):
     """As NumPy's, of nothing too; NaN is true."""
     a = rng.integers(0, 2, shape).astype(dtype)

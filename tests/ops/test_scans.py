@@ -19,7 +19,7 @@ CASES = [
     ((5,), 0, 0), ((4099,), 0, 0), ((9, 2), 0, 0), ((131, 3), 0, 0), ((3, 700), 0, -1), ((2, 3, 40), 0, None),
     ((33, 3), 1, 1), ((40, 3), 1, 0), ((3, 2, 2), 2, 1), ((2, 9), 1, -1), ((), 0, None), ((0, 4), 0, 1), ((1, 1), 0, 0),
 ]  # fmt: skip
-DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "complex64")
+DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "complex64", "complex128")
 
 
 @pytest.mark.parametrize("n", range(len(CASES)))
@@ -122,17 +122,18 @@ def test_rows_of_changing_lengths(device, count):
     np.testing.assert_array_equal(signs(x), np.cumprod(np.where(x > 0, 1, -1), axis=1))
 
 
-def test_complex_numbers_by_functions() -> None:
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_by_functions(dtype) -> None:
     """Reduced and scanned, of grids and of tensors: products, and steps `x → a x + b`, which do not commute."""
     parts = rng.normal(size=(2, 5, 7, 3)).astype("float32")
-    z = parts[0] + 1j * parts[1]
-    f, line = gp.VectorField(z), gp.ComplexField(z[0, :, 0])
+    z = (parts[0] + 1j * parts[1]).astype(dtype)
+    f, line = gp.VectorField(z), gp.ScalarField(z[0, :, 0])
 
     def product(a, b):
         return _complexMul(a, b)
 
     def one_step_more(a, b):
-        return _float2(a.x * b.x, a.y * b.x + b.y)
+        return _vector(a.x * b.x, a.y * b.x + b.y)
 
     chosen, steps, at = np.where(z.real > 0, z, 1), [], (1.0, 0.0)
     for x in z[0, :, 0]:
@@ -152,5 +153,5 @@ def test_complex_numbers_by_functions() -> None:
             (np.cumprod(f, axis=1), z.cumprod(1)),
         ):
             actual = result.numpy()
-            assert actual.shape == want.shape and actual.dtype == "complex64"
+            assert actual.shape == want.shape and actual.dtype == dtype
             np.testing.assert_allclose(actual, want, 1e-4, 1e-6)

@@ -90,7 +90,8 @@ def test_tensors(device):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "float64", "complex64", "unorm8"]
+    "dtype",
+    ["bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "float64", "complex64", "complex128", "unorm8"],
 )
 def test_dtypes(device, dtype):
     if dtype == "float64" and not has_double():

@@ -29,6 +29,7 @@ from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
 from gpuop.ir.borders import Coordinate, inside
 from gpuop.ir.borders import place as nearest
 from gpuop.ir.build import constant
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.nodes import Atomic, Const, Expr, FieldParam, Read, Ref, Var, Write
 from gpuop.ir.types import BOOL, INT, SMALL_TENSOR, Type
 
@@ -52,7 +53,7 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
             threads have as many dimensions as the field, of any extents.
 
     Returns:
-        A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2.
+        A scalar or vector of the field's dtype; unorm8 reads as float 0…1, complex64 as float2, complex128 as double2.
     """
     recorder = current("`_readTensor`")
     if isinstance(field, (*NUMBERS, *COMPLEX)) and not point:
@@ -101,7 +102,7 @@ def _readTensorElement(
 
 def _refuse_big(param: FieldParam) -> None:
     if param.type.planes > SMALL_TENSOR:
-        over = "f" if param.type.dtype == "complex64" else "f.tensor_shape"  # complex numbers have two elements
+        over = "f" if param.type.dtype in COMPLEX_DTYPES else "f.tensor_shape"  # complex numbers have two elements
         raise SemanticError(
             f"`{param.hint}` has big tensors ({param.type.planes} elements); "
             "read elements with `_readTensorElement(f, …, element)`, inside "
@@ -238,8 +239,8 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
         )
     if not slot.declared and operand.type.lanes == 1 and lanes > 1:
         advice = (
-            "write `_float2(v, 0)`"
-            if kind.dtype == "complex64"
+            f"write `_{Type(kind.element, 2)}(v, 0)`"
+            if kind.dtype in COMPLEX_DTYPES
             else f"spread it with `_{Type(kind.element, lanes)}(v)`"
         )
         raise SemanticError(

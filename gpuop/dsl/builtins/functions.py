@@ -25,7 +25,7 @@ SEVERAL = {
     "fmax": type_rules.floating,
 }
 OF_LISTS: dict[str, Callable[..., Any]] = {}  # functions that mean something else of a list; `networks` enters its own
-OTHERS = {"complex": "Of complex numbers (float2s)", "random": "Random bits"}  # functions that OpenCL has not
+OTHERS = {"complex": "Of complex numbers (float2s, double2s)", "random": "Random bits"}  # functions that OpenCL has not
 
 
 class Entry(NamedTuple):

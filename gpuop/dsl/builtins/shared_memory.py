@@ -186,7 +186,7 @@ def _constantArray(values: Any) -> ArrayVariable:
 
     Args:
         values: an array, which keeps its dtype, or nested lists of numbers, which become int or float; up to 63 KiB. Complex
-            ones are pairs of floats.
+            ones are pairs of their parts.
     """
     recorder, table = current("`_constantArray`"), constants_of(values)
     if not 1 <= table.ndim <= 3 or not table.size:
@@ -222,7 +222,7 @@ def constants_of(values: Any) -> NDArray[Any]:
     if table.dtype.name not in BY_NUMPY and table.dtype.kind != "c":
         raise SemanticError(f"{_MADE_OF}, not of {table.dtype.name if table.dtype != object else 'Python objects'}")
     if table.dtype.kind == "c":
-        return table.astype(np.complex64)
+        return table if isinstance(values, (np.ndarray, np.generic)) else table.astype(np.complex64)
     if isinstance(values, (np.ndarray, np.generic)) or table.dtype == bool:
         return table
     if table.dtype.kind == "f":

@@ -53,7 +53,7 @@ class Reductions(Generic[Field]):
         return self._reduce("std", axis, options)
 
     def var(self, axis: Axes = None, **options: Any) -> Field:
-        """The variance, in two passes over the values: float32 of integers, bool, unorm8 and complex64, else of the dtype."""
+        """The variance, in two passes over the values: float32 of integers, bool and unorm8, else of the dtype or that of parts."""
         return self._reduce("var", axis, options)
 
     def min(self, axis: Axes = None, **options: Any) -> Field:
@@ -114,7 +114,7 @@ class ArrayMethods(Generic[Field]):
             A lazy Field: of the dtypes of `cumsum`.
 
         Raises:
-            SemanticError: an axis that is none, or a complex64 field.
+            SemanticError: an axis that is none, or a complex field.
         """
         return self._array_function("cumprod", axis)
 
@@ -129,7 +129,7 @@ class ArrayMethods(Generic[Field]):
             A lazy Field of int64, on the grid of `v`. NaN is more than any number.
 
         Raises:
-            SemanticError: a field that is no row of scalars, a complex64 field, or another side.
+            SemanticError: a field that is no row of scalars, a complex field, or another side.
         """
         return self._array_function("searchsorted", v, side)
 
@@ -143,7 +143,7 @@ class ArrayMethods(Generic[Field]):
             A lazy Field of int64.
 
         Raises:
-            SemanticError: an axis that is none, or a complex64 field.
+            SemanticError: an axis that is none, or a complex field.
         """
         return self._array_function("argsort", axis)
 

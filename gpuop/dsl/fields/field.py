@@ -459,7 +459,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
 
     @property
     def real(self) -> Field:
-        """The real parts, float32 of complex64."""
+        """The real parts: float32 of complex64, float64 of complex128."""
         return services.algebra["real"](self)
 
     @property

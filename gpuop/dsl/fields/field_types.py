@@ -102,15 +102,16 @@ class ColorField(Field):
 
 
 class ComplexField(Field):
-    """Complex scalars (complex64): complex in host algebra, a float2 (x real, y imaginary) in kernels.
+    """Complex scalars: complex in host algebra, a float2 or double2 (x real, y imaginary) in kernels.
 
     Kernels compute with them componentwise, and in `_complexMul`, `_complexExp` and their like as complex numbers; numbers as
     `2j` stand beside them where that is the same, as in sums, and where it is not, an error names the function. A
-    returned float2 is complex64 where the first field that has pairs of floats does.
+    returned float2 is complex64, and a double2 complex128, where the first field that has pairs is of that dtype.
 
     Args:
         array: real or complex numbers, whose axes are the grid's.
         dims: as of a Field.
+        dtype: "complex64" or, for devices with doubles, "complex128".
 
     Raises:
         SemanticError: as of a Field.
@@ -119,8 +120,8 @@ class ComplexField(Field):
     __slots__ = ()
 
     @hinted
-    def __init__(self, array: ArrayLike, dims: Any = "") -> None:
-        super().__init__(array, 0, "complex64", dims=dims)
+    def __init__(self, array: ArrayLike, dims: Any = "", dtype: Any = "complex64") -> None:
+        super().__init__(array, 0, dtype, dims=dims)
 
 
 class Parameter(CopyingApart, Field):
@@ -235,7 +236,7 @@ def is_big_tensor(x: Any) -> bool:
     """Return whether a tensor has more than 4 elements: kernels read and write big ones element by element.
 
     Args:
-        x: a tensor Shape (or what makes one), a FieldType or a Field; of complex64 each number counts twice.
+        x: a tensor Shape (or what makes one), a FieldType or a Field; of complex dtypes each number counts twice.
 
     Returns:
         A bool.

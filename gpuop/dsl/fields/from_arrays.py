@@ -13,6 +13,7 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.base.records import dataclass
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
 ArrayLike = Any
@@ -209,7 +210,7 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any 
         color = FieldType(array.shape[:split], array.shape[split:], dtype, dims)
         return color, lambda: np.array(array) if copy else array
     kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype, dims)
-    if array.dtype.kind == "c" and kind.dtype != "complex64":
+    if array.dtype.kind == "c" and kind.dtype not in COMPLEX_DTYPES:
         raise SemanticError(
             f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
         )

@@ -10,6 +10,7 @@ from gpuop.dsl.operators.definite_assignment import has_static_elements
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.ir.analysis.size import MOST_NESTED, deepest
 from gpuop.ir.analysis.uniform import Uniformity
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Atomic, Barrier, Block, Collective, Const, Expr, For, If, Index, Stmt, Write
 from gpuop.ir.target_expressions import Extent, TargetConst
@@ -105,7 +106,7 @@ def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
         if missing:
             raise SemanticError(
                 f"{slot.shown} has tensors of {slot.param.type.planes} elements, and element {missing[0]} is never written; "
-                f"{PARTS if slot.param.type.dtype == 'complex64' else ''}"
+                f"{PARTS if slot.param.type.dtype in COMPLEX_DTYPES else ''}"
                 "write it too, or give the output a `default=`",
                 writes[0].loc,
             )

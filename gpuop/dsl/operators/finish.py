@@ -161,7 +161,7 @@ def _filled(slot: OutputSlot) -> float:
     if not uniform(fill):
         raise SemanticError(
             f"{slot.shown} is written at computed places, and starts from one number in all of its memory, which "
-            "`default=` of complex64 is only where its real and imaginary part are equal, as in default=0"
+            "`default=` of complex numbers is only where its real and imaginary part are equal, as in default=0"
         )
     return fill[0].value
 

@@ -41,10 +41,11 @@ from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.trace_effects import looks
 from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
 from gpuop.ir.dims import Dims
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.nodes import Atomic
 from gpuop.ir.text import identity
-from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
+from gpuop.ir.types import BOOL, DType, FieldType, Shape
 from gpuop.ir.values import Leaf, Node
 from gpuop.ir.visit import walk
 
@@ -406,11 +407,11 @@ def _named(kind: FieldType, grid: Sequence[str], field_types: Sequence[FieldType
 def _type_of(grid: Shape, dtype: DType, lanes: int, field_types: Sequence[FieldType], axis: Shape) -> FieldType:
     """Type of a returned value: its tensor is the axis of the threads, or that of the first field with such tensors.
 
-    A pair of floats is complex64 if that field is.
+    A pair of the parts of complex numbers is a complex number if that field is one of them.
     """
     similar = next((kind for kind in field_types if kind.planes == lanes), None)
-    if similar is not None and similar.dtype == "complex64" and dtype is FLOAT and not axis:
-        return FieldType(grid, similar.tensor_shape, "complex64")
+    if similar is not None and dtype is similar.element and similar.dtype in COMPLEX_DTYPES and not axis:
+        return FieldType(grid, similar.tensor_shape, similar.dtype)
     fitting = [axis] if axis else [kind.tensor_shape for kind in field_types if kind.tensor_points == lanes]
     tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
     return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)

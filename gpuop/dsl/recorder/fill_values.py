@@ -10,6 +10,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError, described, written_out
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.ir.build import Builder, constant, fold_cast, number
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.nodes import Const, Expr
 from gpuop.ir.types import BOOL, FLOAT, FieldType, Type
 
@@ -39,7 +40,7 @@ def fill_of(kind: FieldType, source: Any, name: str) -> Fill:
             "; write the value of a Field in the kernel, where it may change" if isinstance(source, FieldLike) else ""
         )
         raise SemanticError(f"`{name}=` wants a number, not {described(source)}{instead}")
-    if kind.dtype == "complex64":
+    if kind.dtype in COMPLEX_DTYPES:
         parts = (value.real, value.imag) if isinstance(value, complex) else (value, 0.0)
         return tuple(_part(kind, part, source, name) for part in parts)
     if isinstance(value, complex):

@@ -12,6 +12,7 @@ from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.recorder import current
 from gpuop.dsl.recorder.storage import fetch
 from gpuop.ir.build import Number, constant
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.nodes import Expr, Read
 from gpuop.ir.types import FLOAT, DType, Type
 
@@ -36,7 +37,7 @@ OTHERWISE = "functions take pairs part by part; write it as `_float2(real, imagi
 def is_complex(value: Any) -> bool:
     """True for a complex number, or a 0D field of one, which represents its value."""
     if isinstance(value, FieldLike):
-        return value.type.dtype == "complex64" and not value.type.array_shape
+        return value.type.dtype in COMPLEX_DTYPES and not value.type.array_shape
     return isinstance(value, COMPLEX)
 
 
@@ -68,7 +69,7 @@ def beside_complex(name: str, operands: Sequence[Any], atom: Callable[[Any], Exp
         raise SemanticError(f"a complex number stands beside `_{name}`: {PAIR_ADVICE.get(name, OTHERWISE)}")
     atoms = [None if is_complex(value) else atom(value) for value in operands]
     types = [a.type for a in atoms[name == "choose" :] if isinstance(a, Expr)]
-    dtype = next((t.dtype for t in types if t.kind == "f"), FLOAT)
+    dtype = max((t.dtype for t in types if t.kind == "f"), key=lambda each: each.bits, default=FLOAT)
     first = 1 if name == "choose" else 0
     return [
         _complex(value, dtype) if a is None else _as_pair(a, dtype) if n >= first else a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.nodes import Expr
 from gpuop.ir.types import FLOAT, UCHAR, FieldType, Type
 
@@ -19,8 +20,8 @@ def fetch(build: Builder, field_type: FieldType, read: Expr) -> Expr:
 
 def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Expr:
     """Convert a value for storage: unorm8 clamps to 0…1 and rounds to nearest, a scalar is a real number."""
-    if field_type.dtype == "complex64" and value.type.lanes == 1 < lanes:
-        return build.pack([build.cast(value, Type(FLOAT)), constant(0, FLOAT)] * (lanes // 2))
+    if field_type.dtype in COMPLEX_DTYPES and value.type.lanes == 1 < lanes:
+        return build.pack([build.cast(value, Type(field_type.element)), constant(0, field_type.element)] * (lanes // 2))
     value_of_type = build.cast(value, Type(field_type.element, lanes))
     if field_type.dtype == "bool":
         return build.cast(value_of_type, value_of_type.type.of(UCHAR))

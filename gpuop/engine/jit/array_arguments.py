@@ -49,7 +49,7 @@ def is_of_an_array() -> bool:
     return _of_arrays.get()
 
 
-def takes_arrays(*names: str, narrow: bool = False, library: Library | None = None) -> Callable[[Function], Function]:
+def takes_arrays(*names: str, library: Library | None = None) -> Callable[[Function], Function]:
     """Return a decorator that runs a function of fields as a pipeline when it is called with arrays.
 
     Traces are cached by the types of the arrays and by all other arguments. With a field the function returns fields; arrays and
@@ -59,14 +59,13 @@ def takes_arrays(*names: str, narrow: bool = False, library: Library | None = No
     Args:
         names: of the arguments that the function gets as fields: fields, arrays, lists of numbers or of fields, numbers, and None
             where it is the default. Without names it is the first argument.
-        narrow: take complex128, which no field has, as complex64.
         library: takes the arguments of a call with an array, and returns a vendor's function that computes it, if there is one.
     """
 
     def decorated(function: Function) -> Function:
         signature = inspect.signature(function)
         data = names or tuple(signature.parameters)[:1]
-        anew = _Calls(function, signature, data, narrow, library).anew
+        anew = _Calls(function, signature, data, library).anew
         return CallCache(signature, dict.fromkeys(data, DATA) | {"output": RESULT}, CONSTANT).calling(function, anew)
 
     return decorated
@@ -77,7 +76,7 @@ class _Calls:
 
     Args:
         data: the arguments that the function gets as fields.
-        narrow, library: as of `takes_arrays`.
+        library: as of `takes_arrays`.
     """
 
     def __init__(
@@ -85,11 +84,10 @@ class _Calls:
         function: Callable[..., Any],
         signature: inspect.Signature,
         data: Sequence[str],
-        narrow: bool,
         library: Library | None,
     ) -> None:
         self.name, self.signature, self.data = function.__name__.strip("_"), signature, data
-        self.narrow, self.library = narrow, library
+        self.library = library
         places = tuple(n for n, name in enumerate(signature.parameters) if name in data)
         self.of_fields = _with_fields(function, places)
         self.run = pipeline(_traced_with_array(self.of_fields, self.name, signature))
@@ -122,8 +120,7 @@ class _Calls:
         """Return an argument that the function gets as a field; integers stay, which are constants of the pipeline."""
         if _is_lazy(value) or is_integer(value) or (value is None and self.signature.parameters[name].default is None):
             return value
-        array = value if is_array(value) else an_array(value)
-        return array.astype(np.complex64) if self.narrow and getattr(array, "dtype", None) == np.complex128 else array
+        return value if is_array(value) else an_array(value)
 
     def _run(self, bound: inspect.BoundArguments, output: Any, into: Any) -> New:
         """Run the pipeline; with `output=` an array, of either byte order, the result is written to it."""

@@ -24,6 +24,7 @@ from gpuop.fusion.program import program
 from gpuop.fusion.windows.footprint import Place, kernels_grid
 from gpuop.fusion.windows.kernel_halo import operator_label
 from gpuop.fusion.windows.partial_updates import combining_monoids
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.types import FieldType
@@ -120,8 +121,8 @@ class UpdatedPart(WindowPart):
 
 
 def _numbers(array: Array) -> Array:
-    """View complex numbers as pairs of floats, which are updated independently."""
-    return np.ascontiguousarray(array).view(np.float32) if array.dtype.kind == "c" else np.asarray(array)
+    """View complex numbers as pairs of their parts, which are updated independently."""
+    return np.ascontiguousarray(array).view(array.real.dtype) if array.dtype.kind == "c" else np.asarray(array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ class StageReduction:
         if own.places:
             return own
         name = "sum" if own.divisor else own.name
-        whole = "complex64" if own.result == "complex64" else own.accumulator  # complex numbers are held as two
+        whole = own.result if own.result in COMPLEX_DTYPES else own.accumulator  # complex numbers are held as two
         return replace(own, name=name, divisor=0, result=whole)
 
     def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gpuop.base.errors import GpuopError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.nodes import GRID_AXES
 from gpuop.ir.types import FieldType
 
@@ -125,7 +126,7 @@ def pictures(values: Array, kind: FieldType) -> list[Picture]:
 
 def _colored(values: Array, kind: FieldType) -> tuple[Pixels, str]:
     """The colours of a 2D field."""
-    if kind.dtype == "complex64":
+    if kind.dtype in COMPLEX_DTYPES:
         pixels, caption = wheel(values.real, values.imag)
     elif kind.tensor_points == 1:
         pixels, caption = grey(values.reshape(values.shape[:2]))

@@ -20,7 +20,7 @@ KINDS = {
     "signed integer": ("int8", "int16", "int32", "int64"),
     "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
     "real floating": ("float32", "float64"),
-    "complex floating": ("complex64",),
+    "complex floating": ("complex64", "complex128"),
 }
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
@@ -139,7 +139,7 @@ class NamespaceInfo:
         return [self.default_device()]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DTypeName]:
-        """The dtypes of the standard except complex128; a device may lack float64."""
+        """The dtypes of the standard; a device may lack float64, and complex128 with it."""
         if kind is None:
             return dict(DTYPES)
         kinds = kind if isinstance(kind, tuple) else (kind,)

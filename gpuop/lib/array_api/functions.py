@@ -15,7 +15,7 @@ import gpuop.dsl as dsl
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import is_dtyped
-from gpuop.ir.dtype_names import dtype_name
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, dtype_name
 from gpuop.ir.types import FieldType
 from gpuop.lib.array_api.dtypes import check_device, default_of
 from gpuop.lib.linalg import products
@@ -92,7 +92,7 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Field:
 
 def _linspace(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Field:
     check_device(device)
-    if isinstance(start, complex) or isinstance(stop, complex) or dtype == "complex64":
+    if isinstance(start, complex) or isinstance(stop, complex) or dtype in COMPLEX_DTYPES:
         parts = ((complex(start).real, complex(stop).real), (complex(start).imag, complex(stop).imag))
         real, imag = (evenly_spaced.linspace(*ends, num, endpoint) for ends in parts)
         return apply("add", real, apply("multiply", imag, 1j))

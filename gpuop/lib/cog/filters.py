@@ -13,6 +13,7 @@ from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder
 from gpuop.dsl.operators.decorator import operator
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype, part_dtype
 from gpuop.ir.types import FieldType
 from gpuop.lib.cog import structure
 from gpuop.lib.cog.structure import (
@@ -53,7 +54,7 @@ def crossCorrelate(field: Any, filter: Any, border: str, upsample: int = 1, down
         A lazy Field.
     """
     filter = _weights(field, filter, len(field.field_shape))
-    return _sampled(field, filter.conj() if filter.dtype == "complex64" else filter, border, upsample, downsample)
+    return _sampled(field, filter.conj() if filter.dtype in COMPLEX_DTYPES else filter, border, upsample, downsample)
 
 
 def convolve(field: Any, filter: Any, border: str, upsample: int = 1, downsample: int = 1) -> Any:
@@ -70,8 +71,8 @@ def _weights(field: Any, filter: Any, dimensions: int) -> Any:
     if isinstance(filter, Field):
         return filter
     array = filter if isinstance(filter, Placeholder) else np.asarray(filter)
-    real = field.dtype if np.dtype(field.dtype).kind == "f" else "float32"
-    dtype = "complex64" if np.dtype(array.dtype).kind == "c" else real
+    real = part_dtype(field.dtype) if np.dtype(field.dtype).kind in "fc" else "float32"
+    dtype = complex_dtype(field.dtype) if np.dtype(array.dtype).kind == "c" else real
     return Field(array, max(array.ndim - dimensions, 0), dtype)
 
 
@@ -95,9 +96,9 @@ def _of_bank(filter: Any) -> Any:
 
 
 def _by_parts(field: Any, filter: Any, border: str) -> Any:
-    if field.dtype == "complex64":
+    if field.dtype in COMPLEX_DTYPES:
         return of_parts(*(_by_parts(part, filter, border) for part in (field.real, field.imag)))
-    if filter.dtype == "complex64":
+    if filter.dtype in COMPLEX_DTYPES:
         return of_parts(*(_by_parts(field, part, border) for part in (filter.real, filter.imag)))
     return _correlated(field, filter, border)
 

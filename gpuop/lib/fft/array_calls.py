@@ -12,10 +12,12 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.engine.jit.array_arguments import Library
+from gpuop.ir.dtype_names import PARTS
 from gpuop.lib.fft.kernels.vendor_library import host_library
 from gpuop.runtime.devices import current
 
 Function = Callable[..., Any]
+ALONE = ("float32", "float64", *PARTS)
 COSINES = ("dct", "idct", "dst", "idst")  # CuPy lacks some of their types, and gpuop kernels are as fast
 
 
@@ -23,8 +25,8 @@ def by_default(alone: Callable[..., Any]) -> Library:
     """Return a function for `library=` of `takes_arrays`: the library's where neither `method=` nor `plan=` is given.
 
     Args:
-        alone: takes the arguments of a transform of `x`, and returns the library function for such arrays of float32 or
-            complex64, or None.
+        alone: takes the arguments of a transform of `x`, and returns the library function for such arrays of floats or
+            complex numbers, or None.
     """
 
     def library(args: Mapping[str, Any]) -> Function | None:
@@ -34,7 +36,7 @@ def by_default(alone: Callable[..., Any]) -> Library:
 
 
 def _is_alone(x: Any) -> bool:
-    return is_array(x) and not isinstance(x, (Field, Placeholder)) and str(x.dtype) in ("float32", "complex64")
+    return is_array(x) and not isinstance(x, (Field, Placeholder)) and str(x.dtype) in ALONE
 
 
 def _library_of(array: Any, name: str, **options: Any) -> Function | None:

@@ -17,6 +17,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, PARTS
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.array_calls import by_default, transforming_alone
 from gpuop.lib.fft.kernels.axes import moved
@@ -155,7 +156,7 @@ def cosines(
     """A cosine or sine transform, or its inverse, along axes."""
     if type_ not in BACK:
         raise ArgumentError(f"invalid DCT/DST type {type_!r}: it is 1, 2, 3 or 4")
-    if x.dtype == "complex64":
+    if x.dtype in COMPLEX_DTYPES:
         parts: list[Any] = [
             cosines(name, part, type_, lengths, axes, norm, orthogonalize, method) for part in (x.real, x.imag)
         ]
@@ -177,7 +178,7 @@ def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any,
     counts, numbers = lengths_of(FieldType(x.shape, (), x.dtype), lengths, axes)
     if type_ not in BACK or not numbers or min(counts) < 2:
         return None
-    if orthogonalize is not None and str(x.dtype) == "complex64":  # SciPy scales only one part of these
+    if orthogonalize is not None and str(x.dtype) in PARTS:  # SciPy scales only one part of these
         return None
     scale_of(norm, counts, 1)
     return transforming_alone(name, x, counts, numbers, norm, type=type_, orthogonalize=orthogonalize)
@@ -224,7 +225,7 @@ def _documented(function: Callable[..., Any], name: str, several: bool) -> Calla
         )
         return _of_array(name, x, type, lengths, along, norm, orthogonalize)
 
-    return takes_arrays(narrow=True, library=by_default(alone))(function)
+    return takes_arrays(library=by_default(alone))(function)
 
 
 def _along_one(name: str) -> Callable[..., Any]:

@@ -23,6 +23,9 @@ NAMES = (
     "rfftn",
     "irfftn",
 )
-TABLE = {f"fft.{name}": ArrayFunction(getattr(transforms, name), FOURIER, "complex64") for name in NAMES}
+TABLE = {
+    f"fft.{name}": ArrayFunction(getattr(transforms, name), FOURIER, "complex64, of float64 complex128")
+    for name in NAMES
+}
 TABLE |= {f"fft.{name}": ArrayFunction(getattr(frequencies, name), FOURIER) for name in ("fftshift", "ifftshift")}
 services.array_functions.update(TABLE)

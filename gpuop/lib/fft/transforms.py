@@ -9,6 +9,7 @@ from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.array_calls import by_default, transforming_alone
 from gpuop.lib.fft.kernels.transform_node import fourier, scale_of, transform_input, transform_output
@@ -28,7 +29,7 @@ DOCUMENTED = """scipy.fft.{name}: {what}.
         method: "library" or "passes"; by default the library's of devices that have arrays for one, else gpuop's own kernels.
 
     Returns:
-        A lazy {kind}; of an array, an array of the same library. Of float64 it is computed in double.
+        A lazy {kind}; of an array, an array of the same library. Of float64 and complex128 it is computed in double.
 
     Raises:
         ArgumentError: wrong axes, lengths, norms or methods; a ValueError and a RuntimeError.
@@ -58,7 +59,7 @@ class Kind:
     def extents(self, x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
         """The lengths of the transformed axes, on the real side of real transforms, and the numbers of these axes."""
         counts, numbers = lengths_of(x, lengths, axes)
-        if self.numbers == "r2c" and x.dtype == "complex64":
+        if self.numbers == "r2c" and x.dtype in COMPLEX_DTYPES:
             raise UnsupportedError(f"{self.name}: x must be a real sequence, and this one is complex")
         if numbers and self.numbers == "c2r" and (lengths is None or _last(lengths) in (None, -1)):
             counts[-1] = 2 * (counts[-1] - 1)
@@ -69,7 +70,7 @@ class Kind:
         """The transform of a field."""
         counts, numbers = self.extents(x, lengths, axes)
         if not numbers:
-            return x.astype("complex64")
+            return x.astype(complex_dtype(x.dtype))
         last, elements = numbers[-1], x.type.tensor_points
         half, lead = counts[-1] // 2 + 1, 1 if elements > 1 else 0
         given_counts = dict(zip(numbers, counts, strict=True)) | ({last: half} if self.numbers == "c2r" else {})
@@ -158,14 +159,14 @@ def _documented(function: Made, kind: Kind, suffix: str) -> Made:
         what=kind.what + {"": "", "2": " along two axes", "n": " along several axes"}[suffix],
         lengths=SEVERAL if suffix else ONE,
         scaled=", as in SciPy" if kind.inverse else "",
-        kind="real Field" if kind.numbers == "c2r" else "complex64 Field",
+        kind="real Field" if kind.numbers == "c2r" else "complex Field",
     )
 
     def alone(x: Any, norm: Any, n: Any = None, s: Any = None, axis: Any = None, axes: Any = None, **_: Any) -> Any:
         lengths, along = (s, axes) if suffix else (one_length(name, n), (axis,))
         return kind.of_array(x, lengths, along, norm)
 
-    return takes_arrays(narrow=True, library=by_default(alone))(function)
+    return takes_arrays(library=by_default(alone))(function)
 
 
 def _along_one(kind: Kind) -> Made:

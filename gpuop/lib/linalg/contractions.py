@@ -13,6 +13,7 @@ from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.precisions import exactly
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.linalg.product_dtypes import Products
 from gpuop.ops.elementwise.algebra import common_dtype
@@ -109,20 +110,20 @@ class _Sums:
 
 
 def element_at(field: Field, place: Sequence[Any]) -> Any:
-    """The element of a field's array at an index: a number; of complex64 a 2-vector."""
+    """The element of a field's array at an index: a number; a 2-vector of complex ones."""
     grid = len(field.field_shape)
     point, shape = place[:grid], field.tensor_shape
     if not shape:
         return k._readTensor(field, *point, border="unchecked")
     number = flat(place[grid:], shape)
-    if field.dtype != "complex64":
+    if field.dtype not in COMPLEX_DTYPES:
         return k._readTensorElement(field, *point, number, border="unchecked")
-    return k._float2(*(k._readTensorElement(field, *point, 2 * number + n, border="unchecked") for n in range(2)))
+    return k._vector(*(k._readTensorElement(field, *point, 2 * number + n, border="unchecked") for n in range(2)))
 
 
 def write(out: FieldType, value: Any, element: Any) -> None:
     """Write a number at an element of the thread's own tensor."""
-    if out.dtype != "complex64":
+    if out.dtype not in COMPLEX_DTYPES:
         k._writeTensorElement(k._out0, value, element)
         return
     for n in range(2):

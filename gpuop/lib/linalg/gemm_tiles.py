@@ -15,7 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
 from gpuop.dsl.recorder.precisions import exactly
-from gpuop.ir.types import FieldType
+from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.lib.linalg.product_dtypes import Products, broadcast_place
 from gpuop.ops.layout.gather import Place, Reading, apart, gathered
 from gpuop.ops.sort.radix_sort import single
@@ -43,11 +43,12 @@ class TileSize:
         return self.high // self.each[0] * (self.wide // self.each[1])
 
 
+SMALL = TileSize(32, 32, 16, (4, 4))
 LARGE = {
     32: TileSize(64, 128),
     64: TileSize(64, 64, 8, (4, 8)),
+    128: SMALL,
 }  # by the bits of a value: registers hold half as many 64-bit values
-SMALL = TileSize(32, 32, 16, (4, 4))
 BUSY = 100  # work-groups that keep a GPU busy
 LEAST = 32  # below so many rows or columns, one thread per value
 
@@ -83,8 +84,7 @@ class _TiledProduct:
         self.tile = self._tile()
 
     def _tile(self) -> TileSize:
-        wide = self.products.complex or self.products.summed.endswith("64")
-        large = LARGE[64 if wide else 32]
+        large = LARGE[BY_NUMPY[self.products.summed].bits * (2 if self.products.complex else 1)]
         groups = self.matrices * -(-self.rows // large.high) * -(-self.columns // large.wide)
         return large if groups >= BUSY else SMALL
 

@@ -24,7 +24,7 @@ def det(a: Any) -> Any:
         a: a field, an array or a list of matrices of up to 32×32; one thread factorises each matrix.
 
     Returns:
-        A lazy Field of float32, or of float64 or complex64 if the matrices are; for an array, an array of the same library.
+        A lazy Field of float32, or of float64 or complex numbers if the matrices are; for an array, an array of the same library.
 
     Raises:
         LinAlgError: the matrices are not square; a ValueError and a numpy.linalg.LinAlgError.

@@ -14,6 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.precisions import exactly
 from gpuop.engine.jit.array_arguments import as_field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype, part_dtype
 from gpuop.ir.types import FieldType
 from gpuop.lib.linalg.product_dtypes import Products
 from gpuop.ops.elementwise.algebra import astype
@@ -51,7 +52,8 @@ class MatrixArguments:
         last = len(matrices) - 1
         fields = [self._of_tensors(m, 1 if vectors and n == last else 2) for n, m in enumerate(matrices)]
         dtypes = {f.dtype for f in fields}
-        self.dtype = next((wide for wide in ("complex64", "float64") if wide in dtypes), "float32")
+        real = "float64" if {"float64", "complex128"} & dtypes else "float32"
+        self.dtype = complex_dtype(real) if dtypes & set(COMPLEX_DTYPES) else real
         self.products = Products(self.dtype)
         self.fields: list[Field] = grids_spread(f"linalg.{name}", [astype(f, self.dtype) for f in fields])
         self.rows, self.columns = self.fields[0].tensor_shape
@@ -73,7 +75,7 @@ class MatrixArguments:
             raise LinAlgError(
                 f"{self.name}: {len(axes)}-dimensional array given. Array must be at least {order}-dimensional"
             )
-        if field.dtype == "complex64" and not self.takes_complex:
+        if field.dtype in COMPLEX_DTYPES and not self.takes_complex:
             raise UnsupportedError(f"linalg.{self.name} takes real matrices")
         if len(field.tensor_shape) == order:
             return field
@@ -84,7 +86,7 @@ class MatrixArguments:
     ) -> list[Field]:
         """The output fields of an operator, with tensors of these shapes; some outputs may be real."""
         grid = max((f.field_shape for f in self.fields), key=len)
-        dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
+        dtypes = [part_dtype(self.dtype) if n in real else self.dtype for n in range(len(tensors))]
         types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
         with exactly():
             result = library_call(self.name, types, self.fields, body, key, whole=True)
@@ -108,7 +110,7 @@ class MatrixArguments:
     def _element(self, field: Field, number: Any) -> Any:
         if not self.products.complex:
             return k._readTensorElement(field, number)
-        return k._float2(*(k._readTensorElement(field, number * 2 + part) for part in range(2)))
+        return k._vector(*(k._readTensorElement(field, number * 2 + part) for part in range(2)))
 
     def write(self, out: Any, rows: int, columns: int, value: Callable[[Any, Any], Any]) -> None:
         """Write a matrix to an output."""
@@ -128,10 +130,11 @@ class MatrixArguments:
 
     def number(self, value: Any) -> Any:
         """A real number in the matrices' dtype."""
-        return k._float2(value, 0) if self.products.complex else k._convert(value, self.dtype)
+        number = k._convert(value, part_dtype(self.dtype))
+        return k._vector(number, 0.0) if self.products.complex else number
 
     def one(self) -> Any:
-        return k._float2(1, 0) if self.products.complex else 1
+        return self.number(1.0) if self.products.complex else 1
 
     def minus(self, array: Any, place: Any, factor: Any, value: Any) -> None:
         """Take a product from what is at a place."""
@@ -187,7 +190,7 @@ class MatrixArguments:
     def shifted(self, value: Any, power: Any) -> Any:
         """A number times a power of two."""
         if self.products.complex:
-            return k._float2(k._ldexp(value.x, power), k._ldexp(value.y, power))
+            return k._vector(k._ldexp(value.x, power), k._ldexp(value.y, power))
         return k._ldexp(value, power)
 
     def epsilon(self) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.elementwise.algebra import apply, astype
 from gpuop.ops.layout.axes import of_field, several
 
@@ -44,7 +45,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 def _root_of_squares(field: Field, axes: list[int], keepdims: bool) -> Field:
-    size = apply("absolute", field) if field.dtype == "complex64" else field
+    size = apply("absolute", field) if field.dtype in COMPLEX_DTYPES else field
     if not axes:
         return apply("absolute", size)
     return apply("sqrt", apply("multiply", size, size).sum(axis=tuple(axes), keepdims=keepdims))

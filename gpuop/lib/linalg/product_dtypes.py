@@ -7,6 +7,7 @@ from typing import Any
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.ir.types import BY_NUMPY
 
 SUMS = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32", "float16": "float32"}
@@ -24,8 +25,8 @@ class Products:
     """
 
     def __init__(self, dtype: str) -> None:
-        self.dtype, self.complex = dtype, dtype == "complex64"
-        self.summed = "float32" if self.complex else SUMS.get(dtype, dtype)
+        self.dtype, self.complex = dtype, dtype in COMPLEX_DTYPES
+        self.summed = part_dtype(dtype) if self.complex else SUMS.get(dtype, dtype)
         self._vector = NAMES[self.summed] + "2" * self.complex
         self.floats = BY_NUMPY[self.summed].kind == "f"
 
@@ -42,15 +43,14 @@ class Products:
         return self.converted(field, k._readTensor(field, *place, border=border))
 
     def converted(self, field: Field, value: Any) -> Any:
-        if not self.complex:
-            return k._convert(value, self.summed)
-        return value if field.dtype == "complex64" else k._float2(k._convert_float(value), 0)
+        number = k._convert(value, self.summed)
+        return k._vector(number, 0.0) if self.complex and field.dtype not in COMPLEX_DTYPES else number
 
     def more(self, total: Any, x: Any, y: Any) -> Any:
         """The sum plus the product of two values."""
         if self.complex:
             real = k._fma(-x.y, y.y, k._fma(x.x, y.x, total.x))
-            return k._float2(real, k._fma(x.y, y.x, k._fma(x.x, y.y, total.y)))
+            return k._vector(real, k._fma(x.y, y.x, k._fma(x.x, y.y, total.y)))
         return k._fma(x, y, total) if self.floats else total + x * y
 
     def sum_of(self, total: Any, values: Sequence[Any]) -> Any:
@@ -66,7 +66,7 @@ class Products:
         """The sum in the result's dtype: integers wrap."""
         if self.dtype == "bool":
             return total != 0
-        kind = BY_NUMPY[self.dtype if not self.complex else "float32"]
+        kind = BY_NUMPY[part_dtype(self.dtype)]
         if self.complex or kind.kind == "f" or kind.bits >= 32:
             return total
         low = total & ((1 << kind.bits) - 1)

@@ -13,6 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.precisions import exactly
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.lib.linalg.contractions import Contraction, contracted, element_at, labelled_axes, write
 from gpuop.lib.linalg.gemm_tiles import suits, tiled
 from gpuop.lib.linalg.product_dtypes import Products, broadcast_place
@@ -118,7 +119,7 @@ def _lying_last(x1: Any, x2: Any, axis: int) -> list[Field]:
 
 
 def _conjugate(field: Field) -> Field:
-    return apply("conjugate", field) if field.dtype == "complex64" else field
+    return apply("conjugate", field) if field.dtype in COMPLEX_DTYPES else field
 
 
 @takes_arrays("x1", "x2")
@@ -294,7 +295,9 @@ def crossed(a: Field, b: Field) -> Field:
             there = broadcast_place([*place[:-1], (place[-1] + step) % 3], field.type.array_shape)
             return products.converted(field, element_at(field, there))
 
-        nothing = k._float2(0, 0) if products.complex else k._convert(0, products.summed)
+        nothing = (
+            k._vector(k._convert(0.0, products.summed), 0.0) if products.complex else k._convert(0, products.summed)
+        )
         second = products.more(nothing, component(a, 2), component(b, 1))
         return products.result(products.more(-second, component(a, 1), component(b, 2)))
 

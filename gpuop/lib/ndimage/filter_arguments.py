@@ -13,7 +13,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.trace_effects import warned
 from gpuop.engine.jit.array_arguments import DTypeOfArray, takes_arrays
-from gpuop.ir.types import is_integer
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
+from gpuop.ir.types import FieldType, is_integer
 from gpuop.lib.ndimage.scalar_arguments import whole
 
 MODES = {  # modes of SciPy, and the borders of reads
@@ -146,18 +147,23 @@ def result_dtype(output: Any, field: Field, real: bool = True) -> str:
     Args:
         real: whether the weights are real.
     """
-    complex_ = field.dtype == "complex64" or not real
+    complex_ = field.dtype in COMPLEX_DTYPES or not real
     if output is None and not complex_:
         return field.dtype
-    kind = field.type.replace(dtype="complex64" if output is None else output).dtype
-    if complex_ and kind != "complex64":
+    kind = as_complex(field.type) if output is None else field.type.replace(dtype=output).dtype
+    if complex_ and kind not in COMPLEX_DTYPES:
         if isinstance(output, DTypeOfArray):
             raise ArgumentError(f"output must have complex dtype: the result is complex, and the array is of {kind}")
         advise("promoting specified output dtype to complex")
-        return "complex64"
-    if kind == "complex64" and not complex_:
-        raise UnsupportedError("complex results of real fields: convert the field, as in `f.astype('complex64')`")
+        return as_complex(field.type.replace(dtype=kind))
+    if kind in COMPLEX_DTYPES and not complex_:
+        raise UnsupportedError(f"complex results of real fields: convert the field, as in `f.astype('{kind}')`")
     return kind
+
+
+def as_complex(kind: FieldType) -> str:
+    """Return SciPy's dtype of complex numbers whose parts hold the values of a field."""
+    return np.promote_types(kind.array_dtype, np.complex64).name
 
 
 def computed_in(field: Field, dtype: str) -> str:
@@ -165,8 +171,8 @@ def computed_in(field: Field, dtype: str) -> str:
 
     Integer results are truncated, as in SciPy, so float32 sums that are slightly less than an integer would be off by one.
     """
-    if field.dtype == "complex64":
-        return "float32"
+    if field.dtype in COMPLEX_DTYPES:
+        return part_dtype(max(field.dtype, dtype, key=lambda each: np.dtype(each).itemsize))
     return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
 
 

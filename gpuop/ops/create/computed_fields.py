@@ -12,6 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.recorder.fill_values import fill_of
 from gpuop.ir.build import number
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.ops.layout.axes import a_field
 from gpuop.ops.layout.gather import gathered
@@ -97,7 +98,9 @@ def filled(kind: FieldType, value: Any) -> Field:
     exact = number(value)
     constant = complex(value) if exact is None else exact
     key = (type(constant).__name__, repr(constant))
-    return gathered("full", kind, [], lambda _, read: read.number(constant, kind), key, kind.dtype != "complex64")
+    return gathered(
+        "full", kind, [], lambda _, read: read.number(constant, kind), key, kind.dtype not in COMPLEX_DTYPES
+    )
 
 
 def empty_like(prototype: Any, dtype: Any = None) -> Field:

@@ -14,12 +14,13 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.build import number
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.ops.layout.axes import Axis, whole_number
 from gpuop.ops.layout.gather import gathered
 from gpuop.ops.layout.layouts import reshaped, spread
 
-UNORDERED = ("bool", "complex64", "unorm8")  # dtypes without ranges
+UNORDERED = ("bool", *COMPLEX_DTYPES, "unorm8")  # dtypes without ranges
 
 
 @hinted

@@ -19,6 +19,7 @@ from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import KERNEL_NAMES
 from gpuop.ir.build import bits_of, number
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops.call_cache import cached_call
 from gpuop.ops.elementwise import complex_algebra, numpy_functions
@@ -88,7 +89,7 @@ def _applied(name: str, *operands: Operand) -> Field:
     rule = RULES[rule_name]
     originals, operands = operands, beside(name, operands)
     common = common_dtype(operands)
-    if common == "complex64":
+    if common in COMPLEX_DTYPES:
         return complex_algebra.apply(
             name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
         )
@@ -221,12 +222,13 @@ def common_dtype(operands: Sequence[Operand]) -> str:
         common = "float32"
     kinds = {"i" if type(o) is int else np.asarray(o).dtype.kind for o in operands if not isinstance(o, Field)}
     if "c" in kinds:
-        common = "complex64"
+        common = complex_dtype(common)
     elif "f" in kinds and np.dtype(common).kind in "biu":
         common = "float32"
     elif kinds & set("iu") and common == "bool":
         common = "int32"
-    return "complex64" if common == "complex128" else common
+    wide = "float64" in dtypes or "complex128" in dtypes
+    return "complex64" if common == "complex128" and not wide else common
 
 
 def _checked(name: str, operand: Operand, dtype: str) -> Any:
@@ -234,7 +236,7 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
     if isinstance(operand, Field):
         return operand
     number = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
-    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
+    if dtype not in COMPLEX_DTYPES and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
         floats = np.dtype(dtype).kind == "f" or isinstance(number, float)  # integers would lose the fraction
         wide = [each for each in WIDER if BY_NUMPY[each].kind == "f"] if floats else WIDER
         wider = next((each for each in wide if BY_NUMPY[each].holds(number)), None)
@@ -274,7 +276,7 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     mask = condition if isinstance(condition, Field) else Field(bool(condition))
     values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
     out = _result_type("where", (mask, a, b), computed)
-    if computed == "complex64":
+    if computed in COMPLEX_DTYPES:
         return complex_algebra.where(mask, values[1], values[2], out)
     return _elementwise("where", k._where, values, ["bool", computed, computed], out)
 
@@ -321,9 +323,11 @@ def copied(field: Field, kind: FieldType | None = None) -> Field:
 def astype(x: Field, dtype: Any) -> Field:
     """Return a field of another dtype."""
     field, kind = x, x.type.replace(dtype=dtype)
-    if field.dtype == "complex64" and kind.dtype != "complex64":
-        raise SemanticError(f"a complex64 field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`")
-    if kind.dtype == "complex64" != field.dtype:
+    if field.dtype in COMPLEX_DTYPES and kind.dtype not in COMPLEX_DTYPES:
+        raise SemanticError(
+            f"a {field.dtype} field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`"
+        )
+    if kind.dtype in COMPLEX_DTYPES and kind.dtype != field.dtype:
         return complex_algebra.apply("positive", [field], kind)
     return field if kind == field.type else copied(field, kind)
 
@@ -337,7 +341,7 @@ def widened(field: Field) -> Field:
 
 def narrowed(result: Field, like: Field) -> Field:
     """Return the result of steps on a widened field, in the dtype of results."""
-    return result if like.dtype == "complex64" else astype(result, floating(like.dtype))
+    return result if like.dtype in COMPLEX_DTYPES else astype(result, floating(like.dtype))
 
 
 def _copy(field: Field) -> None:

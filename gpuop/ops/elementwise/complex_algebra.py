@@ -11,8 +11,10 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import Value
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise import complex_functions
+from gpuop.ops.elementwise.complex_functions import COMPLEX, REAL, TRUTH
 
 
 def _parts(test: Callable[[Any], Any], both: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -21,29 +23,29 @@ def _parts(test: Callable[[Any], Any], both: Callable[[Any, Any], Any]) -> Calla
 
 
 TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
-    "add": ("complex64", lambda a, b: a + b),
-    "subtract": ("complex64", lambda a, b: a - b),
-    "multiply": ("complex64", k._complexMul),
-    "divide": ("complex64", k._complexDiv),
-    "true_divide": ("complex64", k._complexDiv),
-    "power": ("complex64", k._complexPow),
-    "reciprocal": ("complex64", complex_functions.reciprocal),
-    "square": ("complex64", complex_functions.square),
-    "negative": ("complex64", lambda a: -a),
-    "positive": ("complex64", lambda a: a),
-    "conjugate": ("complex64", k._complexConj),
-    "exp": ("complex64", k._complexExp),
-    "log": ("complex64", k._complexLog),
-    "sqrt": ("complex64", k._complexSqrt),
-    "absolute": ("float32", k._complexAbs),
-    "angle": ("float32", k._complexArg),
-    "real": ("float32", lambda a: a.x),
-    "imag": ("float32", lambda a: a.y),
-    "equal": ("bool", lambda a, b: (a.x == b.x) & (a.y == b.y)),
-    "not_equal": ("bool", lambda a, b: (a.x != b.x) | (a.y != b.y)),
-    "isnan": ("bool", _parts(lambda x: x != x, lambda x, y: x | y)),
-    "isinf": ("bool", _parts(lambda x: abs(x) == float("inf"), lambda x, y: x | y)),
-    "isfinite": ("bool", _parts(lambda x: x - x == x - x, lambda x, y: x & y)),
+    "add": (COMPLEX, lambda a, b: a + b),
+    "subtract": (COMPLEX, lambda a, b: a - b),
+    "multiply": (COMPLEX, k._complexMul),
+    "divide": (COMPLEX, k._complexDiv),
+    "true_divide": (COMPLEX, k._complexDiv),
+    "power": (COMPLEX, k._complexPow),
+    "reciprocal": (COMPLEX, complex_functions.reciprocal),
+    "square": (COMPLEX, complex_functions.square),
+    "negative": (COMPLEX, lambda a: -a),
+    "positive": (COMPLEX, lambda a: a),
+    "conjugate": (COMPLEX, k._complexConj),
+    "exp": (COMPLEX, k._complexExp),
+    "log": (COMPLEX, k._complexLog),
+    "sqrt": (COMPLEX, k._complexSqrt),
+    "absolute": (REAL, k._complexAbs),
+    "angle": (REAL, k._complexArg),
+    "real": (REAL, lambda a: a.x),
+    "imag": (REAL, lambda a: a.y),
+    "equal": (TRUTH, lambda a, b: (a.x == b.x) & (a.y == b.y)),
+    "not_equal": (TRUTH, lambda a, b: (a.x != b.x) | (a.y != b.y)),
+    "isnan": (TRUTH, _parts(lambda x: x != x, lambda x, y: x | y)),
+    "isinf": (TRUTH, _parts(lambda x: abs(x) == float("inf"), lambda x, y: x | y)),
+    "isfinite": (TRUTH, _parts(lambda x: x - x == x - x, lambda x, y: x & y)),
     **complex_functions.TABLE,
 }
 
@@ -51,22 +53,24 @@ TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
 def apply(name: str, values: Sequence[Any], out: FieldType) -> Field:
     """Apply an elementwise function to complex operands: fields, one of them complex, and numbers."""
     if name not in TABLE:
-        raise SemanticError(f"{name} does not take complex64 fields")
-    dtype, function = TABLE[name]
-    power = name == "power"
+        raise SemanticError(f"{name} does not take {out.dtype} fields")
+    kind, function = TABLE[name]
+    power, part = name == "power", part_dtype(out.dtype)
     return _call(
         name,
-        lambda *read: function(*(_complex(v, r, power) for v, r in zip(values, read, strict=True))),
+        lambda *read: function(*(_complex(v, r, part, power) for v, r in zip(values, read, strict=True))),
         values,
-        out.replace(dtype=dtype),
+        out.replace(dtype={COMPLEX: out.dtype, REAL: part}.get(kind, kind)),
     )
 
 
 def where(mask: Field, a: Any, b: Any, out: FieldType) -> Field:
     """numpy.where for complex operands."""
 
+    part = part_dtype(out.dtype)
+
     def chosen(truth: Any, x: Any, y: Any) -> Any:
-        return k._where(k._convert(truth, "bool"), _complex(a, x), _complex(b, y))
+        return k._where(k._convert(truth, "bool"), _complex(a, x, part), _complex(b, y, part))
 
     return _call("where", chosen, (mask, a, b), out)
 
@@ -76,7 +80,7 @@ def combined(name: str, function: Callable[[Any, Any], Any], key: str) -> Callab
 
     def pairs(a: Any, b: Any) -> Any:
         value = function(a, b)
-        return value if isinstance(value, Value) and value.type.lanes > 1 else k._float2(value, 0)
+        return value if isinstance(value, Value) and value.type.lanes > 1 else k._vector(value, 0.0)
 
     return lambda a, b: _call(name, pairs, (a, b), a.type, key)
 
@@ -96,7 +100,7 @@ def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: F
 
     def at_element(element: Any) -> None:
         result = function(*(_element(v, element) for v in values))
-        parts = (result.x, result.y) if out.dtype == "complex64" else (result,)
+        parts = (result.x, result.y) if out.dtype in COMPLEX_DTYPES else (result,)
         for n, part in enumerate(parts):
             k._writeTensorElement(k._out0, part, element * len(parts) + n)
 
@@ -110,16 +114,17 @@ def _element(value: Any, element: Any) -> Any:
         return value
     if not value.tensor_shape:
         return k._readTensor(value)
-    if value.dtype != "complex64":
+    if value.dtype not in COMPLEX_DTYPES:
         return k._readTensorElement(value, element)
-    return k._float2(*(k._readTensorElement(value, element * 2 + part) for part in range(2)))
+    return k._vector(*(k._readTensorElement(value, element * 2 + part) for part in range(2)))
 
 
-def _complex(operand: Any, read: Any, power: bool = False) -> Any:
+def _complex(operand: Any, read: Any, part: str, power: bool = False) -> Any:
     """Return a value of an operand as a complex number; a whole exponent stays real, so that powers become products."""
     if isinstance(operand, Field):
-        return read if operand.dtype == "complex64" else k._float2(read, 0)
+        value = k._convert(read, part)
+        return value if operand.dtype in COMPLEX_DTYPES else k._vector(value, 0.0)
     number = complex(read)
     if power and number.imag == 0 and number.real.is_integer():
-        return k._convert_float(number.real)
-    return k._float2(number.real, number.imag)
+        return k._convert(number.real, part)
+    return k._vector(k._convert(number.real, part), k._convert(number.imag, part))

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import gpuop.dsl as k
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 
-FLOATS = ("complex64", "float16", "float32", "float64")
+FLOATS = (*COMPLEX_DTYPES, "float16", "float32", "float64")
 LONG_INTEGERS = ("int32", "uint32", "int64", "uint64")  # float32 does not represent all their values
 
 

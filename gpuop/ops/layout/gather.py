@@ -14,6 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.axis_limit import MOST_PLACES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise.precise_dtypes import record_steps
 
@@ -48,19 +49,20 @@ class Reading:
             return k._readTensor(field, *point, border=border)
         if self.whole:
             return k._readTensorElement(field, *point, self.element, border=border)
-        if field.dtype == "complex64":
+        if field.dtype in COMPLEX_DTYPES:
             rest.append(self.part)
         return k._readTensorElement(field, *point, flat(rest, field.type.parts), border=border)
 
     def number(self, value: Any, kind: FieldType) -> Any:
         """Return a number as the value of a field of this type."""
-        if kind.dtype != "complex64":
+        if kind.dtype not in COMPLEX_DTYPES:
             return value
         parts = complex(value).real, complex(value).imag
         part = self.part if self.element is None else self.element % 2
         if isinstance(part, int):
             return parts[part]
-        return k._float2(*parts) if part is None else k._where(part == 0, *map(k._convert_float, parts))
+        values = [k._convert(each, part_dtype(kind.dtype)) for each in parts]
+        return k._vector(*values) if part is None else k._where(part == 0, *values)
 
     def variable(self, like: Field) -> Any:
         """Return a variable for a value of the field."""

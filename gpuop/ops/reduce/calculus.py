@@ -12,6 +12,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype, narrowed, where, widened
 from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS, floating
@@ -86,7 +87,7 @@ def _even(flat: Field, axis: int, step: float, order: int) -> Field:
 
 def _as(dtype: str, value: Any) -> Any:
     """Return a value in a dtype; complex numbers are read as pairs of parts."""
-    return value if dtype == "complex64" else k._convert(value, dtype)
+    return value if dtype in COMPLEX_DTYPES else k._convert(value, dtype)
 
 
 def _sloped(flat: Field, fields: Sequence[Field], value: Callable[[Place, Reading, str], Any], key: Any) -> Field:
@@ -254,8 +255,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """numpy.interp, in the fields' floating dtype; what is no Field is a row of numbers beside them."""
     fields = [f for f in (x, xp, fp) if isinstance(f, Field)]
     dtype = common_dtype([*fields, 1.0])
-    if dtype == "complex64":
-        raise SemanticError("interp does not take complex64 fields; interpolate `.real` and `.imag`")
+    if dtype in COMPLEX_DTYPES:
+        raise SemanticError(f"interp does not take {dtype} fields; interpolate `.real` and `.imag`")
     places = x if isinstance(x, Field) else Field(_beside(x, dtype))
     if period is not None:
         if not period:

@@ -13,6 +13,7 @@ from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.data_dependent_shapes import has_values, integers, on_device
@@ -193,7 +194,7 @@ def _weights(name: str, weights: Any, values: Field) -> Field:
             f"{name}: weights have the shape of the counted values, {tuple(values.type.array_shape)}, not "
             f"{tuple(field.type.array_shape)}"
         )
-    if field.dtype == "complex64":
+    if field.dtype in COMPLEX_DTYPES:
         raise SemanticError(f"{name}: weights are real; take `.real` and `.imag` one after the other")
     return astype(field, "float32") if field.dtype == "unorm8" else field
 

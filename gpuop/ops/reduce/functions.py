@@ -13,6 +13,7 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, narrowed, where, widened
 from gpuop.ops.layout.axes import Axis, axes_of
@@ -92,7 +93,7 @@ def mask_of(name: str, field: Field, chosen: Any) -> Mask:
 def _accumulated(operation: str, name: str, a: Field, axis: Any, mask: Mask, initial: Any = None) -> Field:
     """Return a sum or product; masked values are replaced by the identity."""
     counted = a if mask is None else where(mask, a, 0 if operation == "add" else 1)
-    products = operation == "multiply" and counted.dtype == "complex64"
+    products = operation == "multiply" and counted.dtype in COMPLEX_DTYPES
     axes = axes_reduced(name, a.type, axis)
     result = (
         halved(name, counted, axes, functools.partial(apply, "multiply"), 1)
@@ -157,7 +158,7 @@ def _without_nan(call: Callable[..., Field], to: str) -> Callable[..., Field]:
     """Return a reduction without NaN values, as one with a mask."""
 
     def left_out(name: str, a: Field, axis: Any, mask: Mask, **options: Any) -> Field:
-        if a.dtype in ("complex64", "float16", "float32", "float64"):
+        if a.dtype in (*COMPLEX_DTYPES, "float16", "float32", "float64"):
             numbers = apply("logical_not", apply("isnan", a))
             mask = numbers if mask is None else apply("logical_and", mask, numbers)
         return call(to, a, axis, mask, **options)
@@ -182,7 +183,7 @@ def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any 
         raise SemanticError(f"{name}: `ddof=` is a number, not {described(ddof)}")
     values = astype(a, "float64") if a.dtype in ("int16", "uint16") else widened(a)
     off = apply("subtract", values, _everywhere(name, _mean(name, values, axis, mask), values, axis))
-    parts = (apply("real", off), apply("imag", off)) if off.dtype == "complex64" else (off,)
+    parts = (apply("real", off), apply("imag", off)) if off.dtype in COMPLEX_DTYPES else (off,)
     squares = functools.reduce(lambda x, y: x + y, (apply("multiply", part, part) for part in parts))
     if mask is None:
         count = math.prod(a.type.array_shape[n] for n in axes_reduced(name, a.type, axis))

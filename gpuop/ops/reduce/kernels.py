@@ -13,6 +13,7 @@ import gpuop.dsl as k
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.layout.gather import own_place
 from gpuop.ops.reduce.reducers import AT_ONCE, LONG, PER_ITERATION, Item, Reducer, Split, assign, pairwise, share, split
@@ -91,7 +92,7 @@ def a_step(
     Args:
         numbers: numbers that follow from extents, for the body.
     """
-    dtype = "complex64" if source.type.dtype == "complex64" else reducer.accumulator
+    dtype = source.type.dtype if source.type.dtype in COMPLEX_DTYPES else reducer.accumulator
     types = [kind.replace(dtype=reducer.result if last else dtype)]
     if reducer.places and not last:
         types.append(kind.replace(dtype=reducer.places))

@@ -15,6 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
 from gpuop.ir.values import Call, Leaf, Result
 from gpuop.ops.layout.axes import Axis, axes_of, of_kind, several
@@ -49,8 +50,8 @@ def reduced(name: str, field: Field, axis: Any) -> Field:
             to choose.
     """
     kind = field.type
-    if kind.dtype == "complex64" and name not in ("sum", "mean"):
-        raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
+    if kind.dtype in COMPLEX_DTYPES and name not in ("sum", "mean"):
+        raise SemanticError(f"{name} does not take {kind.dtype} fields: complex numbers have no order")
     axes = axes_reduced(name, kind, axis)
     reducer = reducer_of(name, kind, math.prod(kind.array_shape[a] for a in axes))
     return reduced_by(reducer, field, axes, axis)

@@ -13,6 +13,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.layout.axes import Axis, numbered, of_field
@@ -36,7 +37,7 @@ def _times(a: Field, b: Field) -> Field:
 
 
 def _conjugate(field: Field) -> Field:
-    return apply("conjugate", field) if field.dtype == "complex64" else field
+    return apply("conjugate", field) if field.dtype in COMPLEX_DTYPES else field
 
 
 def _summed(a: Field, b: Field, axes: tuple[int, ...]) -> Field:
@@ -192,8 +193,8 @@ def _convolved(name: str, row: Field, taps: Field, mode: str, before: int) -> Fi
     def value(at: Place, read: Reading) -> Any:
         last = at[0] + start
         total = (
-            k._float2Var()
-            if dtype == "complex64"
+            k._tensorVar(row)
+            if dtype in COMPLEX_DTYPES
             else k._var(k._convert(0, "float32" if dtype == "float16" else dtype))
         )
         with k._for(length) as n:
@@ -205,6 +206,6 @@ def _convolved(name: str, row: Field, taps: Field, mode: str, before: int) -> Fi
 
 
 def _product(x: Any, y: Any, dtype: str) -> Any:
-    if dtype == "complex64":
+    if dtype in COMPLEX_DTYPES:
         return k._complexMul(x, y)
     return k._convert_float(x) * k._convert_float(y) if dtype == "float16" else x * y

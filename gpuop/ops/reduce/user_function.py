@@ -19,6 +19,7 @@ from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.recorder import Recorder
 from gpuop.dsl.recorder.value import NUMBERS, Value
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.text import identity as identity_of
 from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.elementwise.algebra import where as chosen_where
@@ -45,8 +46,8 @@ def reduce(
     function should be associative and commutative, but for rounding.
 
     Args:
-        function: of two recorded scalars of the field's dtype (float32 of unorm8 and float16, pairs of complex64), which gives
-            one; it may use anything of the vocabulary that needs no other field. Tensors are reduced element by element.
+        function: of two recorded scalars of the field's dtype (float32 of unorm8 and float16, pairs of complex numbers), which
+            gives one; it may use anything of the vocabulary that needs no other field. Tensors are reduced element by element.
         field: of any dtype. Complex ones are reduced by whole fields, a half of an axis with the other.
         identity: the number that the function leaves any value as it is with. It is the result where there is no value.
         axis: an axis of `array_shape`, a tuple of them, or None for all.
@@ -60,8 +61,12 @@ def reduce(
         SemanticError: a function that gives no number of the field's dtype or reads a field, an identity that the dtype does
             not hold, an axis that is none, or a mask that does not broadcast.
     """
-    of_complex = getattr(field, "dtype", "") == "complex64"  # arrays raise an error later
-    reducer = of_pairs("reduce", function, identity) if of_complex else reducer_by("reduce", function, field, identity)
+    of_complex = getattr(field, "dtype", "") in COMPLEX_DTYPES  # arrays raise an error later
+    reducer = (
+        of_pairs("reduce", function, field.dtype, identity)
+        if of_complex
+        else reducer_by("reduce", function, field, identity)
+    )
     axes = axes_reduced("reduce", field.type, axis)
     mask = mask_of("reduce", field, where)
     counted = field if mask is None else chosen_where(mask, field, identity)
@@ -72,15 +77,15 @@ def reduce(
     return with_unit_axes("reduce", result, field, axis) if keepdims else result
 
 
-def of_pairs(name: str, function: Callable[[Any, Any], Any], identity: Any) -> Operation:
+def of_pairs(name: str, function: Callable[[Any, Any], Any], dtype: str, identity: Any) -> Operation:
     """Return a function of two complex fields from one of two complex numbers.
 
     Raises:
         SemanticError: as for `gp.reduce` and `gp.scan`; `name` is one of them.
     """
     if not numeric(identity):
-        raise SemanticError(f"gp.{name}: the identity of a complex64 field is a number, not {identity!r}")
-    return combined(name, function, _recorded(name, function, "complex64"))
+        raise SemanticError(f"gp.{name}: the identity of a {dtype} field is a number, not {identity!r}")
+    return combined(name, function, _recorded(name, function, dtype))
 
 
 def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, identity: Any) -> Reducer:
@@ -120,7 +125,7 @@ def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str
     with recorder:
         result = function(*map(k._readTensor, values))
         _check(name, result, dtype)
-        k._writeTensor(k._out0, result if dtype == "complex64" else k._convert(result, dtype))
+        k._writeTensor(k._out0, result if dtype in COMPLEX_DTYPES else k._convert(result, dtype))
     if set(recorder.inputs) - {value.node for value in values}:
         raise SemanticError(f"gp.{name}: the function reads a field; it may use only its two values, and constants")
     return identity_of(finish(recorder, chosen()))
@@ -137,7 +142,9 @@ def _check(name: str, result: Any, dtype: str) -> None:
         return
     if not isinstance(result, Value):
         raise SemanticError(f"gp.{name}: the function gives a value, not {described(result)}")
-    if result.type.lanes > 1 + (dtype == "complex64") or (result.type.kind == "f" and np.dtype(dtype).kind not in "fc"):
+    if result.type.lanes > 1 + (dtype in COMPLEX_DTYPES) or (
+        result.type.kind == "f" and np.dtype(dtype).kind not in "fc"
+    ):
         raise SemanticError(
             f"gp.{name}: the function returns a {result.type}, but values are {dtype}; convert its result"
         )

@@ -16,6 +16,7 @@ import gpuop.dsl as k
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.layout.gather import own_place
 from gpuop.ops.reduce.kernels import BUSY, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
@@ -49,7 +50,7 @@ class Scanned:
 
     @property
     def type(self) -> FieldType:
-        dtype = "complex64" if self.field.dtype == "complex64" else self.reducer.accumulator
+        dtype = self.field.dtype if self.field.dtype in COMPLEX_DTYPES else self.reducer.accumulator
         return self.field.type.replace(dtype=self.reducer.result if self.last else dtype)
 
     def place(self, own: list[Any], at: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, where
 from gpuop.ops.layout.axes import a_field, numbered, of_field
@@ -18,7 +19,7 @@ from gpuop.ops.reduce.reducers import Reducer, reducer_of
 from gpuop.ops.reduce.user_function import of_pairs, reducer_by
 from gpuop.ops.scan.kernels import along_grid, along_tensor
 
-FLOATS = ("complex64", "float16", "float32", "float64")
+FLOATS = (*COMPLEX_DTYPES, "float16", "float32", "float64")
 
 
 @hinted
@@ -46,8 +47,8 @@ def scan(
     """
     if not isinstance(inclusive, bool):
         raise SemanticError(f"gp.scan: `inclusive=` is True or False, not {described(inclusive)}")
-    if getattr(field, "dtype", "") == "complex64":  # arrays raise an error later
-        return _of_pairs(of_pairs("scan", function, identity), field, axis, identity, inclusive)
+    if getattr(field, "dtype", "") in COMPLEX_DTYPES:  # arrays raise an error later
+        return _of_pairs(of_pairs("scan", function, field.dtype, identity), field, axis, identity, inclusive)
     return _scanned(reducer_by("scan", function, field, identity), field, axis, inclusive)
 
 
@@ -71,7 +72,7 @@ def _scanned(reducer: Reducer, field: Field, axis: Any, inclusive: bool = True) 
 
 def _accumulated(name: str, of: str, a: Any, axis: Any) -> Field:
     field = a_field(name, a)
-    if field.dtype == "complex64" and of == "prod":
+    if field.dtype in COMPLEX_DTYPES and of == "prod":
         return _of_pairs(partial(apply, "multiply"), field, axis, 1)
     return _scanned(reducer_of(of, field.type, 1), field, axis)
 

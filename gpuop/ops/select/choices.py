@@ -10,6 +10,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype, narrowed, where, widened
 from gpuop.ops.elementwise.operands import beside
@@ -180,7 +181,7 @@ def _everywhere_equal(one: Field, other: Field, equal_nan: bool) -> Field:
 
 def _signed_infinity(name: str, sign: str, x: Any, out: Any = None) -> Field:
     field = a_field(name, x)
-    if out is not None or field.dtype == "complex64":
+    if out is not None or field.dtype in COMPLEX_DTYPES:
         raise SemanticError(f"{name} takes fields of real numbers, and has no `out`")
     return apply("logical_and", apply("isinf", field), apply(sign, field, 0))
 
@@ -213,8 +214,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     field = a_field("nan_to_num", x)
     if np.dtype(field.type.array_dtype).kind not in "fc":
         return field
-    if field.dtype == "complex64":
-        raise SemanticError("nan_to_num does not take complex64 fields; replace in `.real` and `.imag`")
+    if field.dtype in COMPLEX_DTYPES:
+        raise SemanticError(f"nan_to_num does not take {field.dtype} fields; replace in `.real` and `.imag`")
     ends = np.finfo(field.type.array_dtype)
     high, low = (float(ends.max) if posinf is None else posinf), (float(ends.min) if neginf is None else neginf)
     _, nan, high, low = beside("nan_to_num", (field, nan, high, low))

@@ -13,6 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.layout.gather import Place, Reading, gathered
@@ -67,8 +68,8 @@ def edges_of(name: str, arg: Any) -> Numbers:
 def ordered(name: str, arg: Any) -> Field:
     """Return a field in an ordered dtype, as kernels compare it; bools become bytes."""
     field = arg if isinstance(arg, Field) else Field(arg)
-    if field.dtype == "complex64":
-        raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
+    if field.dtype in COMPLEX_DTYPES:
+        raise SemanticError(f"{name} does not take {field.dtype} fields: complex numbers have no order")
     return astype(field, {"bool": "uint8", "unorm8": "float32"}.get(str(field.dtype), field.dtype))
 
 

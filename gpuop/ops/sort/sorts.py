@@ -13,6 +13,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, narrowed, where, widened
@@ -93,8 +94,8 @@ def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
 def _ordered(name: str, a: Any) -> tuple[Field, Field]:
     """Return the field, and its values in a dtype that can be sorted."""
     field = a_field(name, a)
-    if field.dtype == "complex64":
-        raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
+    if field.dtype in COMPLEX_DTYPES:
+        raise SemanticError(f"{name} does not take {field.dtype} fields: complex numbers have no order")
     return field, astype(field, "float32") if field.dtype in ("float16", "unorm8") else field
 
 

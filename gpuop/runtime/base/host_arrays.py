@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.trace import HostSpan
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]
-STORED_OTHERWISE = frozenset({"complex64", "bool"})  # dtypes whose elements lie as those of another one
+STORED_OTHERWISE = frozenset({*COMPLEX_DTYPES, "bool"})  # dtypes whose elements lie as those of another one
 
 
 def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
@@ -25,10 +26,10 @@ def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
 
 
 def stored(kind: FieldType, array: Array) -> Array:
-    """Return a contiguous array as it is stored: a complex number is two floats, a bool is a byte."""
+    """Return a contiguous array as it is stored: a complex number is its two parts, a bool is a byte."""
     if kind.dtype not in STORED_OTHERWISE:
         return array
-    return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(kind.storage.name)
 
 
 def planes_of(kind: FieldType, array: Array) -> Array:
@@ -44,10 +45,8 @@ def array_of(kind: FieldType, planes: Array) -> Array:
         return planes.reshape(kind.array_shape)
     with HostSpan("convert"):
         flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
-    if kind.dtype == "complex64":
-        flat = flat.view(np.complex64)
-    elif kind.dtype == "bool":
-        flat = flat.view(np.bool_)
+    if kind.dtype in STORED_OTHERWISE:
+        flat = flat.view(kind.array_dtype)
     return flat.reshape(tuple(kind.array_shape))
 
 

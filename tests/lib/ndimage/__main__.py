@@ -16,10 +16,9 @@ import tempfile
 from pathlib import Path
 
 FILES = ("test_filters", "test_interpolation", "test_measurements", "test_morphology", "test_splines")
-# what gpuop.ndimage does not have: functions, and complex numbers of two float64
-ABSENT = "Threading or complex128"
+# what gpuop.ndimage does not have
+ABSENT = "Threading"
 REASONS = {
-    "complex128": "there is no dtype of two float64",
     "float16": "SciPy refuses float16, gpuop computes it",
     "Arrays are not equal": "SciPy's erosion of unsigned values below 0",
 }

@@ -11,6 +11,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.dtype_names import complex_dtype, part_dtype
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.kernels.axes import along_axis, by_passes
 from gpuop.lib.fft.kernels.passes import IN_REGISTERS, factors
@@ -24,7 +25,7 @@ NEIGHBOURS = 64  # least columns for passes along other axes: neighbouring threa
 
 def computed_in(field: Field) -> str:
     """The dtype of real numbers, and of the parts of complex numbers, during a transform."""
-    return "float64" if field.dtype == "float64" else "float32"
+    return "float64" if part_dtype(field.dtype) == "float64" else "float32"
 
 
 def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, results: int, method: str | None) -> Field:
@@ -106,7 +107,9 @@ def transform_output(field: Field, like: FieldType, scale: float, conjugate: boo
     """The output of a transform, scaled, as a field like its input: complex from pairs, real from real numbers."""
     tensor_shape, lead = like.tensor_shape, 1 if like.tensor_points > 1 else 0
     pairs = bool(field.tensor_shape)
-    kind = like.replace(field_shape=field.field_shape[lead:], dtype="complex64" if pairs else field.dtype)
+    kind = like.replace(
+        field_shape=field.field_shape[lead:], dtype=complex_dtype(field.dtype) if pairs else field.dtype
+    )
 
     def write(element: Any) -> None:
         place = [*([element] if lead else []), *own_place(len(kind.field_shape))]

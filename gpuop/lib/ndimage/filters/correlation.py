@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.base.errors import ArgumentError, UnsupportedError, warn
+from gpuop.base.errors import ArgumentError, warn
 from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import VectorField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.jit.array_arguments import is_of_an_array, takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.kernels.axes import fast_length
 from gpuop.lib.fft.kernels.passes import read as pair_at
@@ -23,8 +24,8 @@ from gpuop.lib.fft.kernels.passes import times
 from gpuop.lib.fft.kernels.transform_node import fourier
 from gpuop.lib.fft.kernels.vendor_library import host_library
 from gpuop.lib.ndimage.filter_arguments import (
-    SMALL,
     ImageEdge,
+    as_complex,
     axis_of,
     check_origin,
     computed_in,
@@ -48,6 +49,7 @@ from gpuop.lib.ndimage.filters.neighbours import (
 )
 from gpuop.lib.ndimage.filters.weighted_windows import EPSILON, WORTH, added, factors_of, has_table, one_by_one
 from gpuop.lib.ndimage.scalar_arguments import numbers_of, whole
+from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.layout.gather import Place, Reading, flat, gathered, own_place
 from gpuop.ops.target_choice import by_target
 
@@ -173,15 +175,11 @@ def by_parts(field: Field, weights: Numbers, output: Any, filtered: Callable[[Fi
     """Filter with real weights, or with the real and the imaginary parts of complex ones, which are conjugated."""
     if weights.dtype.kind != "c":
         return filtered(field, weights.astype(np.float64), result_dtype(output, field))
-    if field.dtype not in (*SMALL, "complex64"):
-        raise UnsupportedError(
-            f"complex weights of a {field.dtype} field give complex128, which fields do not have; `f.astype('float32')` gives "
-            "complex64"
-        )
     kind = result_dtype(output, field, real=False)
-    both = field if field.dtype == kind else field.astype(kind)
-    result: Any = filtered(both, weights.real.astype(np.float64), kind)
-    return result - 1j * filtered(both, weights.imag.astype(np.float64), kind)  # type: ignore[no-any-return]
+    wide = np.promote_types(as_complex(field.type), kind).name
+    both = field if field.dtype == wide else field.astype(wide)
+    real, imaginary = (filtered(both, part.astype(np.float64), wide) for part in (weights.real, weights.imag))
+    return astype(real - 1j * imaginary, kind)
 
 
 def _along_line(
@@ -279,7 +277,7 @@ def _summed(
     if method == "fft" and has_transform(field, window):
         check_exact(field, window, at, dtype)
         return by_fft(*args, "`method='fft'` asks for it")
-    whole = dtype not in ("float16", "float32", "float64", "complex64")
+    whole = dtype not in ("float16", "float32", "float64", *COMPLEX_DTYPES)
     separates = method == "separable" or (method is None and window.size >= WORTH)
     parts = factors_of(window, whole and method is None) if separates else None
     if parts is not None:

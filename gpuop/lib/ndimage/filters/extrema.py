@@ -10,6 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     advise,
@@ -246,7 +247,7 @@ def line(
 
 def compared_in(field: Field, at: ImageEdge) -> str:
     """Return the dtype of comparisons: the field's, or float64 where it cannot represent `cval`."""
-    if field.dtype == "complex64":
+    if field.dtype in COMPLEX_DTYPES:
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
     if field.dtype == "bool":
         return "int32" if at.cval in (0, 1) else "float64"

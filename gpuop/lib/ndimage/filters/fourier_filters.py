@@ -10,10 +10,11 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.field_types import ComplexField, ScalarField
+from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.lib.ndimage.filter_arguments import axis_of, each, rank
 from gpuop.lib.ndimage.scalar_arguments import numbers_of
 
@@ -44,7 +45,7 @@ SINE_BY = (
 )  # fmt: skip
 
 
-@takes_arrays(narrow=True)
+@takes_arrays()
 def fourier_gaussian(input: Any, sigma: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_gaussian: a spectrum times that of a Gaussian.
 
@@ -67,7 +68,7 @@ def fourier_gaussian(input: Any, sigma: Any, n: int = -1, axis: int = -1, output
     return result
 
 
-@takes_arrays(narrow=True)
+@takes_arrays()
 def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_uniform: a spectrum times that of a box.
 
@@ -87,7 +88,7 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     return result
 
 
-@takes_arrays(narrow=True)
+@takes_arrays()
 def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_shift: the spectrum of a shifted image.
 
@@ -101,17 +102,18 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
     Raises:
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
     """
-    if output is not None and str(output) != "complex64":
-        raise ArgumentError(f"output type not supported: it is complex64, not {output}")
-    result = input.astype("complex64")
+    own = input.dtype if input.dtype in COMPLEX_DTYPES else "complex128"
+    kind = own if output is None else str(np.dtype(output))
+    if kind not in COMPLEX_DTYPES:
+        raise ArgumentError(f"output type not supported: it is complex64 or complex128, not {output}")
+    result = input.astype(kind)
     for at, frequencies, distance in _axes(input, shift, n, axis, "shift"):
-        result = result * ComplexField(
-            _along(np.exp(-2j * math.pi * distance * frequencies).astype("complex64"), at, result)
-        )
+        turns = np.exp(-2j * math.pi * distance * frequencies)
+        result = result * ScalarField(_along(turns.astype(kind), at, result))
     return result
 
 
-@takes_arrays(narrow=True)
+@takes_arrays()
 def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_ellipsoid: a spectrum of one to three axes times that of an ellipsoid.
 
@@ -137,9 +139,9 @@ def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output
 
 def _spectrum(field: Field, output: Any) -> Field:
     """Return the field in the dtype of the result."""
-    own = field.dtype if field.dtype in ("complex64", "float32") else "float64"
+    own = field.dtype if field.dtype in (*COMPLEX_DTYPES, "float32") else "float64"
     kind = own if output is None else str(np.dtype(output))
-    if kind not in ("complex64", "float32", "float64") or (own == "complex64" and kind != own):
+    if kind not in (*COMPLEX_DTYPES, "float32", "float64") or (own in COMPLEX_DTYPES and kind not in COMPLEX_DTYPES):
         raise ArgumentError(f"output type not supported: {kind} for a field of {field.dtype}")
     return field.astype(kind)
 
@@ -163,7 +165,7 @@ def _along(numbers: Numbers, axis: int, field: Field) -> Numbers:
 
 def _table(numbers: Numbers, axis: int, field: Field) -> Field:
     """Return factors along an axis of a field, in its precision."""
-    return ScalarField(_along(numbers, axis, field).astype("float64" if field.dtype == "float64" else "float32"))
+    return ScalarField(_along(numbers, axis, field).astype(part_dtype(field.dtype)))
 
 
 def _ball(squares: Field, axes: int) -> Field:

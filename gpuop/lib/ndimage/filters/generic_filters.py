@@ -15,6 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.host_operator import HostOperator
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     axis_of,
@@ -196,7 +197,7 @@ def _host_dtype(dtype: str) -> str:
 
 
 def _real(field: Field) -> Field:
-    if field.dtype == "complex64":
+    if field.dtype in COMPLEX_DTYPES:
         raise UnsupportedError("Complex type not supported: the function is of real numbers")
     return field
 

@@ -10,6 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import ULONG, FieldType, Shape
 from gpuop.lib.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.layout.gather import Place, Reading, gathered
@@ -54,7 +55,7 @@ def neighbourhood(
 def in_dtype(field: Field, dtype: str) -> Field:
     """Return the field in a dtype as filters store it; for filters that have nothing to do."""
     out = field.type.replace(dtype=dtype)
-    if field.dtype == dtype or out.element.kind not in "iu" or field.dtype == "complex64":
+    if field.dtype == dtype or out.element.kind not in "iu" or field.dtype in COMPLEX_DTYPES:
         return field.astype(dtype)
 
     def at_point(at: Place, read: Reading) -> Any:
@@ -86,7 +87,7 @@ def read_at(field: Field, place: Place, axes: Sequence[int], read: Reading, edge
     """Return the value at a place, which may be outside of the field along some axes."""
     if edge.border != "constant":
         return read.at(field, place, edge.border)
-    if field.dtype == "complex64" or field.type.element.holds(edge.cval):
+    if field.dtype in COMPLEX_DTYPES or field.type.element.holds(edge.cval):
         return read.at(field, place, edge.cval)
     inside = [test for a in axes for test in (place[a] >= 0, place[a] < field.field_shape[a])]
     own = k._convert(read.at(field, place, "clamp"), "float64")

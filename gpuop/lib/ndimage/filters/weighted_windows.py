@@ -12,6 +12,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.builtins.shared_memory import CONSTANT_BYTES
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
 from gpuop.lib.ndimage.filter_arguments import EXACT, ImageEdge, rank, summed_in
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
@@ -44,7 +45,8 @@ def one_by_one(
 ) -> Field:
     """Filter axis by axis; intermediate values have the dtype of sums."""
     whole = np.array(reduce(np.multiply.outer, parts))
-    between = field.dtype if field.dtype == "complex64" else summed_in(field, dtype, whole, at)
+    between = summed_in(field, dtype, whole, at)
+    between = complex_dtype(between) if field.dtype in COMPLEX_DTYPES else between
     axes = [a for a, part in enumerate(parts) if part.size > 1]
     scale = np.prod([part.sum() for a, part in enumerate(parts) if a not in axes])
     for a in axes:
@@ -55,7 +57,7 @@ def one_by_one(
             outside = at.cval * float(weights.sum())
             if between == "int64":
                 outside = (int(at.cval) * int(weights.sum()) + 2**63) % 2**64 - 2**63
-            at = ImageEdge("constant", outside if between == "complex64" else np.asarray(outside, between).item())
+            at = ImageEdge("constant", outside if between in COMPLEX_DTYPES else np.asarray(outside, between).item())
     return field
 
 

@@ -15,6 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.variants import either
 from gpuop.engine.jit.array_arguments import is_of_an_array
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
 from gpuop.ir.numpy_semantics import fma
 from gpuop.lib.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
 from gpuop.lib.ndimage.interpolation.kernels import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
@@ -199,7 +200,7 @@ def _evenly(result: Between, tables: Sequence[Table]) -> Field:
 
 
 def _between_passes(dtype: str, computed: str) -> str:
-    return dtype if dtype == "complex64" else computed
+    return complex_dtype(computed) if dtype in COMPLEX_DTYPES else computed
 
 
 def of_degrees(angle: float) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.fields.from_arrays import is_array
 from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import advise, each, rank, result_dtype, with_more
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
@@ -78,7 +79,7 @@ def map_coordinates(
 
 def _shape_of(fields: list[Field], several: bool, count: int) -> tuple[int, ...]:
     """Return the shape of a result at these coordinates, for a field of `count` axes."""
-    if any(f.dtype == "complex64" for f in fields):
+    if any(f.dtype in COMPLEX_DTYPES for f in fields):
         raise UnsupportedError("Complex type not supported: coordinates are real")
     shapes = {tuple(f.field_shape) for f in fields}
     result = len(fields) if several else (*fields[0].field_shape, 0)[0]

@@ -16,6 +16,7 @@ from gpuop.base.errors import UnsupportedError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.borders import BORDERS
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import computed_in, rank
 from gpuop.lib.ndimage.interpolation.periodic_zoom import EvenBlocks, blocks_of
@@ -191,7 +192,7 @@ class Between:
         return gathered(name, self.out, [self.coefficients, *fields], value, key, whole=True)
 
     def _cval(self, read: Reading) -> Any:
-        if self.out.dtype == "complex64":
+        if self.out.dtype in COMPLEX_DTYPES:
             return read.number(self.spline.cval, self.out)
         if self.computed in ("int64", "uint64"):
             ends = np.iinfo(self.computed)
@@ -222,8 +223,7 @@ class Between:
         place, borders = [*point, *[0] * count][:count], ["unchecked"] * count
         for number, axis, tap in zip(self.axes, knots, taps, strict=True):
             place[number], borders[number] = axis.at[tap], axis.border
-        value = read.at(self.coefficients, place, tuple(borders))
-        value = value if self.coefficients.dtype == "complex64" else k._convert(value, self.computed)
+        value = k._convert(read.at(self.coefficients, place, tuple(borders)), self.computed)
         outside = [axis.outside[tap] for axis, tap in zip(knots, taps, strict=True) if axis.outside is not None]
         return k._where(any_of(outside), self._cval(read), value) if outside else value
 
@@ -241,7 +241,7 @@ def any_of(tests: Sequence[Any]) -> Any:
 
 def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[int], dtype: str) -> Between:
     """Return a field's coefficients along some axes, for a result of this shape and dtype."""
-    if field.dtype != "complex64" and isinstance(spline.cval, complex):
+    if field.dtype not in COMPLEX_DTYPES and isinstance(spline.cval, complex):
         raise UnsupportedError(f"`cval` of a real field is a real number, not {spline.cval}")
     computed = _computed_in(field, spline, dtype)
     source, padding = coefficients(field, spline.order, spline.mode, spline.cval, spline.prefilter, axes, computed)

@@ -8,6 +8,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.measure.host_results import is_lazy, measured
 from gpuop.lib.ndimage.measure.label_groups import LabelGroups, LabelIndex, index_of
@@ -81,7 +82,7 @@ def _extrema(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Fie
 
 
 def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroups:
-    if input.dtype == "complex64":
+    if input.dtype in COMPLEX_DTYPES:
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
     if not input.field_shape.points:
         raise ArgumentError(f"a field without points ({input.type}) has no least and no greatest value")

@@ -16,6 +16,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.interop import numpy_dtype
 from gpuop.ir.axis_limit import check_axes
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, of_groups, parted, shape_of, values_of
 from gpuop.lib.ndimage.measure.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of
@@ -278,7 +279,7 @@ def _by_group(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Fi
 def _histogram(
     input: Field, labels: Field | None, index: LabelIndex, line: tuple[float, float, int]
 ) -> tuple[Field, Field]:
-    if input.dtype == "complex64":
+    if input.dtype in COMPLEX_DTYPES:
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
     groups = LabelGroups(astype(input, "uint8") if input.dtype == "bool" else input, labels, index)
     values, places = groups.values, groups.places

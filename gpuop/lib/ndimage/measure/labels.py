@@ -11,6 +11,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.engine.jit.array_arguments import DTypeOfArray
 from gpuop.engine.jit.constant_arguments import frozen
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.lib.ndimage.bit_masks import links_of
 from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.lib.ndimage.measure.union_find import forest, numbered
@@ -70,7 +71,7 @@ def connected(input: Field, structure: Any) -> Numbers:
         ArgumentError: it has not 3 along each axis, or is not symmetric about its middle.
         UnsupportedError: the field has complex numbers, or tensors.
     """
-    if input.dtype == "complex64":
+    if input.dtype in COMPLEX_DTYPES:
         raise UnsupportedError("label: Complex type not supported: complex numbers are neither true nor false")
     if input.tensor_shape:
         raise UnsupportedError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuop.base.errors import UnsupportedError
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.lib.ndimage.measure.host_results import is_lazy, measured, values_of
 from gpuop.lib.ndimage.measure.label_groups import LabelGroups, LabelIndex, index_of
 from gpuop.ops.create.evenly_spaced import arange
@@ -98,7 +99,7 @@ def _sums(groups: LabelGroups, values: Field) -> Field:
     """Return the sum of each group along an axis of groups, also for a single group."""
     if groups.single:
         return reshape(_total(groups, values), (1,))
-    if values.dtype == "complex64":
+    if values.dtype in COMPLEX_DTYPES:
         raise UnsupportedError("sums of several labels take real numbers: give `np.real(f)` and `np.imag(f)`")
     return weighed("sum_labels", groups.places, values, groups.bins, "float64", runs=True)
 

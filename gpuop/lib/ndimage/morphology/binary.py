@@ -17,6 +17,7 @@ from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.iterate import iterate
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.bit_masks import (
     Links,
@@ -206,7 +207,7 @@ class BinaryStep:
     def __init__(
         self, field: Field, structure: Any, border: Any, origin: Any, axes: Any, dilating: bool = False
     ) -> None:
-        if field.dtype == "complex64":
+        if field.dtype in COMPLEX_DTYPES:
             raise UnsupportedError("Complex type not supported: complex numbers are neither true nor false")
         self.axes, self.shape = axes_of(axes, rank(field)), tuple(field.field_shape)
         self.structure = _structure(structure, len(self.axes))
