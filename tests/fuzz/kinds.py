@@ -30,7 +30,11 @@ NUMPY = dict(
 )
 BITS = dict(zip(RANKED, (8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 32, 64), strict=True))
 SIGNED_OF = {16: "short", 32: "int", 64: "long"}  # what tests of vectors give
-STORED = {"unorm8": ("float", 1), "complex64": ("float", 2)}  # what other fields read as: type and lanes of an element
+STORED = {
+    "unorm8": ("float", 1),
+    "complex64": ("float", 2),
+    "complex128": ("double", 2),
+}  # what other fields read as: type and lanes of an element
 
 
 @cache

@@ -126,9 +126,9 @@ class Programs(Statements):
         for n in range(1 + self.below(4)):
             near = self.chance(70)
             shape = grid if near else self.pick(GRIDS)
-            dtype = self.pick((*NUMPY.values(), "float32", "uint8", "unorm8", "complex64"))
+            dtype = self.pick((*NUMPY.values(), "float32", "uint8", "unorm8", "complex64", "complex128"))
             of = tensor if tensor and self.chance(50) else self.pick(TENSORS)
-            if dtype == "complex64":
+            if dtype.startswith("complex"):
                 of = ()
             results.append((f"f{n}", _kernel_name(dtype), of, shape, shape == grid))
         return (*results, ("zero", "int", (), (), not grid))

@@ -58,8 +58,8 @@ def field(name: str, dtype: str, tensor: tuple, grid: tuple) -> gp.Field:
     rng = np.random.default_rng(crc32(repr((name, dtype, tensor, grid)).encode()))
     if name == "zero":
         return gp.ScalarField(np.int32(3))
-    if dtype == "complex64":
-        return gp.ComplexField((rng.integers(-40, 40, shape) / 8 + 1j * rng.integers(-40, 40, shape)).astype("c8"))
+    if dtype.startswith("complex"):
+        return gp.Field((rng.integers(-40, 40, shape) / 8 + 1j * rng.integers(-40, 40, shape)).astype(dtype))
     if dtype == "unorm8":
         return gp.Field(rng.integers(0, 256, shape).astype("u1"), len(tensor), dtype="unorm8")
     kind = np.dtype(NUMPY[dtype])

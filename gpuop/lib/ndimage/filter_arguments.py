@@ -13,7 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.trace_effects import warned
 from gpuop.engine.jit.array_arguments import DTypeOfArray, takes_arrays
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype, part_dtype
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.lib.ndimage.scalar_arguments import whole
 
@@ -174,6 +174,11 @@ def computed_in(field: Field, dtype: str) -> str:
     if field.dtype in COMPLEX_DTYPES:
         return part_dtype(max(field.dtype, dtype, key=lambda each: np.dtype(each).itemsize))
     return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
+
+
+def between_steps(field: Field, computed: str) -> str:
+    """Return the dtype of a field between two steps whose sums have a dtype: complex for a complex field."""
+    return complex_dtype(computed) if field.dtype in COMPLEX_DTYPES else computed
 
 
 def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: ImageEdge) -> str:

@@ -101,25 +101,26 @@ def test_of_any_shape(rows: int, columns: int) -> None:
         close(linalg.cond(a[:, 1:]), np.linalg.cond(a[:, 1:]), 1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("size", [2, 5])
-def test_complex_matrices(size: int) -> None:
+def test_complex_matrices(size: int, dtype: str) -> None:
+    part, share = ("f", 1.0) if dtype == "complex64" else ("d", 1e-8)
     with gp.use_device("reference"):
         a, b, wide = (matrices(size, n) + 1j * matrices(size, n) for n in (size, 2, size + 1))
-        one, other = (
-            (a.astype("complex64"), b.real.astype("f")) if size == 2 else (a.real.astype("f"), b.astype("complex64"))
-        )
-        close(linalg.solve(one, other), np.linalg.solve(one, other), 2e-4)
-        a, wide = a.astype("complex64"), wide.astype("complex64")
-        square = a @ np.conj(transposed(a)) + np.eye(size, dtype="complex64")
-        close(linalg.cholesky(square, upper=size == 2), np.linalg.cholesky(square, upper=size == 2), 1e-4)
+        one, other = (a.astype(dtype), b.real.astype(part)) if size == 2 else (a.real.astype(part), b.astype(dtype))
+        close(linalg.solve(one, other), np.linalg.solve(one, other), 2e-4 * share)
+        a, wide = a.astype(dtype), wide.astype(dtype)
+        square = a @ np.conj(transposed(a)) + np.eye(size, dtype=dtype)
+        close(linalg.cholesky(square, upper=size == 2), np.linalg.cholesky(square, upper=size == 2), 1e-4 * share)
         for name in ("det", "inv"):
-            close(getattr(linalg, name)(a), getattr(np.linalg, name)(a), 2e-4)
+            close(getattr(linalg, name)(a), getattr(np.linalg, name)(a), 2e-4 * share)
+            assert getattr(linalg, name)(a).dtype == dtype
         for result, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
-            close(result, expected, 1e-4)
+            close(result, expected, 1e-4 * share)
             assert result.dtype == expected.dtype
         values = wide if size == 2 else np.ascontiguousarray(transposed(wide))
         for result, expected in zip(linalg.qr(values, "complete"), np.linalg.qr(values, "complete"), strict=True):
-            close(result, expected, 2e-4)
+            close(result, expected, 2e-4 * share)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(6, 3), (2, 3), (5, 5)])
@@ -145,6 +146,7 @@ def test_norms(axis: Any) -> None:
                     np.linalg.norm(gp.VectorField(x), order, axis, keepdims), np.linalg.norm(x, order, axis, keepdims)
                 )
         close(linalg.norm((x * 1j).astype("complex64")), np.linalg.norm(x), 1e-5)
+        close(linalg.norm(x * 1j), np.linalg.norm(x))
 
 
 def test_on_devices(device: str) -> None:

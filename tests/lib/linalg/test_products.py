@@ -47,13 +47,14 @@ EINSUMS = [
 
 def values(dtype: str, *shape: int) -> Any:
     array = rng.random(shape) * 4 - 2
-    if dtype == "complex64":
+    if dtype.startswith("complex"):
         array = array + 1j * rng.random(shape)
     return (abs(array) * 30 if np.dtype(dtype).kind in "iu" else array > 0 if dtype == "bool" else array).astype(dtype)
 
 
 def close(result: Any, expected: Any, tolerance: float = 2e-5) -> None:
     result = result.numpy() if isinstance(result, gp.Field) else result
+    tolerance = 1e-13 if expected.dtype in ("float64", "complex128") else tolerance
     assert result.dtype == expected.dtype
     assert result.shape == np.shape(expected)
     scale = tolerance * (1 + float(np.abs(expected).max(initial=0)))
@@ -62,7 +63,7 @@ def close(result: Any, expected: Any, tolerance: float = 2e-5) -> None:
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_matmul(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    others = ("float64", "int8", "complex64", "bool", "float16")
+    others = ("float64", "int8", "complex64", "bool", "float16", "complex128")
     with gp.use_device("reference"):
         for dtype in ("float32", *others[SHAPES.index((left, right)) % 2 :: 2]):
             a, b = values(dtype, *left), values(dtype, *right)
@@ -79,7 +80,9 @@ def test_on_devices(device: str) -> None:
     close(linalg.matvec(gp.Parameter(TURN), gp.VectorField(VECTORS)), VECTORS @ TURN.T)
 
 
-@pytest.mark.parametrize(("dtype", "busy"), [("float32", 100), ("complex64", 1)], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("dtype", "busy"), [("float32", 100), ("complex64", 1), ("complex128", 1)], ids=["small", "large", "wide"]
+)
 def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -> None:
     """As the interpreter runs them, work-group by work-group."""
     monkeypatch.setattr(gemm_tiles, "interpreted", lambda: gp.dsl._target.backend == "cuda")
@@ -89,7 +92,7 @@ def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -
         close(linalg.matmul(a, b), a @ b)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64", "complex128"])
 def test_panels_of_large_matrices(monkeypatch: pytest.MonkeyPatch, device: str, dtype: str) -> None:
     """Of CPUs, with a last one that begins earlier; the right matrix may be a transposed one, and there may be several."""
     monkeypatch.setattr(gemm_tiles, "LARGE_RIGHT", 1)
@@ -99,7 +102,7 @@ def test_panels_of_large_matrices(monkeypatch: pytest.MonkeyPatch, device: str, 
     close(f @ g.T, a @ b.T)
     close(f[0] @ gp.ScalarField(np.stack([b.T, b.T])), a[0] @ np.stack([b.T, b.T]))
     if device.startswith("opencl") and gp.device().target.device == "cpu":
-        assert ("panels:" in source([f @ g.T], None)) == (dtype != "complex64")
+        assert ("panels:" in source([f @ g.T], None)) == (not dtype.startswith("complex"))
 
 
 def test_of_tensors() -> None:
@@ -136,7 +139,7 @@ def test_long_rows_are_added_side_by_side(shapes: Any, dtype: str) -> None:
         linalg.vecdot(a[..., :-1], b)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128"])
 def test_other_products(dtype: str) -> None:
     with gp.use_device("reference"):
         a, b, c, d = values(dtype, 5, 3), values(dtype, 3), values(dtype, 4, 3, 2), values(dtype, 3, 5)

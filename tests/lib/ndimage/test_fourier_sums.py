@@ -25,12 +25,17 @@ WINDOWS = [  # the shape of an image, of the weights, and the origin
     ((9, 11, 13), (3, 4, 5), (0, 1, -2)),
     ((6, 7), (1, 5), 0),
 ]
-FAR = {"float32": 5e-7, "float64": 1e-15, "complex64": 5e-7}  # of the greatest value, times the sum of weights
+FAR = {
+    "float32": 5e-7,
+    "float64": 1e-15,
+    "complex64": 5e-7,
+    "complex128": 1e-15,
+}  # of the greatest value, times the sum of weights
 
 
 def image_of(shape: tuple[int, ...], dtype: str) -> Any:
     image = RANDOM.random(shape) * 200 - (0 if dtype == "uint8" else 100)
-    return (image + 1j * RANDOM.random(shape) if dtype == "complex64" else image).astype(dtype)
+    return (image + 1j * RANDOM.random(shape) if dtype.startswith("complex") else image).astype(dtype)
 
 
 def close(result: Any, expected: Any, image: Any, weights: Any) -> None:
@@ -90,14 +95,14 @@ def test_by_passes(monkeypatch, device):
     close(result, scipy.ndimage.correlate(image, weights), image, weights)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128", "int8"])
 def test_complex_weights(dtype):
     image = image_of((12, 19), dtype)
     weights = RANDOM.standard_normal((5, 6)) + 1j * RANDOM.standard_normal((5, 6))
     with gp.use_device("reference"):
         result = ndimage.convolve(image, weights, mode="constant", cval=1.5, method="fft")
     expected = scipy.ndimage.convolve(image, weights, mode="constant", cval=1.5)
-    close(result, expected.astype("complex64"), image, weights)
+    close(result, expected, image, weights)
 
 
 @pytest.mark.parametrize("name", ["correlate1d", "convolve1d"])

@@ -68,19 +68,35 @@ def names(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
 def close(result: Any, expected: Any) -> None:
     """Equal for integers and float64, which are computed as SciPy does; near for float32, whose sums are float32's."""
     assert result.dtype == expected.dtype
-    exact = expected.dtype in (np.float64, np.bool_) or expected.dtype.kind in "iu"
+    exact = expected.dtype in (np.float64, np.complex128, np.bool_) or expected.dtype.kind in "iu"
     np.testing.assert_allclose(result, expected, rtol=1e-13 if exact else 3e-5, atol=1e-9 if exact else 2e-3)
 
 
 @pytest.mark.parametrize(("name", "options"), CALLS, ids=names(CALLS))
 def test_as_scipy(name, options):
-    complex_ = np.iscomplexobj(options.get("weights", 0))
+    of_complex = np.iscomplexobj(options.get("weights", 0))
+    dtypes = ("float32", "float64", "complex128", "int32") if of_complex else ("float32", "float64", "uint8", "int16")
     with gp.use_device("reference"):
-        for dtype in ("float32",) if complex_ else ("float32", "float64", "uint8", "int16"):
+        for dtype in dtypes:
             close(
                 getattr(ndimage, name)(IMAGE.astype(dtype), **options),
                 getattr(scipy.ndimage, name)(IMAGE.astype(dtype), **options),
             )
+
+
+OF_COMPLEX = ("correlate", "convolve", "gaussian", "uniform", "sobel", "prewitt", "laplace")
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize(("name", "options"), [c for c in CALLS if c[0].startswith(OF_COMPLEX) and "magn" not in c[0]])
+def test_complex_images(name, options, dtype):
+    image = (IMAGE + 1j * IMAGE[::-1]).astype(dtype)
+    with gp.use_device("reference"):
+        for output in (None, "complex128")[
+            : 1 if np.iscomplexobj(options.get("weights", 0)) and dtype == "complex64" else 2
+        ]:
+            found = getattr(ndimage, name)(image, output=output, **options)
+            close(found, getattr(scipy.ndimage, name)(image, output=output and np.complex128, **options))
 
 
 @pytest.mark.parametrize(("name", "options"), BINARY, ids=names(BINARY))

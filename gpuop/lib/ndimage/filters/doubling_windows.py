@@ -18,7 +18,7 @@ from typing import Any
 
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.filter_arguments import ImageEdge, rank
+from gpuop.lib.ndimage.filter_arguments import ImageEdge, between_steps, rank
 from gpuop.lib.ndimage.filters.neighbours import Around, combined, neighbourhood, padded_along, steps_along
 
 KEPT = ("symmetric", "reflect", "wrap")  # borders that partial sums have if the field has them
@@ -81,7 +81,8 @@ class LineWindow:
             return self._last(self._steps(field), dtype)
         extent, half = field.field_shape[self.axis], self.size // 2
         low = half + self.origin
-        wide = padded_along(field, self.axis, (low, self.size - 1 - low), self.at, self.computed)
+        between = between_steps(field, self.computed)
+        wide = padded_along(field, self.axis, (low, self.size - 1 - low), self.at, between)
         result = replace(self, at=MIRRORED, origin=0).nested(wide, dtype)
         return result[(slice(None),) * self.axis + (slice(half, half + extent),)]
 

@@ -10,7 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.ir.types import ULONG, FieldType, Shape
 from gpuop.lib.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.layout.gather import Place, Reading, gathered
@@ -72,7 +72,7 @@ def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdg
 
     def at_point(at: Place, read: Reading) -> Any:
         place = [*at[:axis], at[axis] - width[0], *at[axis + 1 :]]
-        return stored(k._convert(read_at(field, place, [axis], read, edge), dtype), out)
+        return stored(k._convert(read_at(field, place, [axis], read, edge), part_dtype(dtype)), out)
 
     return gathered("pad", out, [field], at_point, (axis, width, edge, dtype))
 

@@ -19,6 +19,7 @@ from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     axes_of,
     axis_of,
+    between_steps,
     check_origin,
     computed_in,
     each,
@@ -242,7 +243,7 @@ def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin
         operation=operator.add,
         repeats=False,
         computed=computed,
-        partial=lambda count: _sum_dtype(field, count) if computed == "int32" else computed,
+        partial=lambda count: _sum_dtype(field, count) if computed == "int32" else between_steps(field, computed),
         last=lambda total: total / size,
     )
     return window.nested(field, dtype) if window.is_nested(method) else window.direct(field, dtype)

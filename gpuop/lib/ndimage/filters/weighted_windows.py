@@ -12,8 +12,8 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.builtins.shared_memory import CONSTANT_BYTES
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
-from gpuop.lib.ndimage.filter_arguments import EXACT, ImageEdge, rank, summed_in
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.lib.ndimage.filter_arguments import EXACT, ImageEdge, between_steps, rank, summed_in
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
 Numbers = np.ndarray[Any, Any]
@@ -45,8 +45,7 @@ def one_by_one(
 ) -> Field:
     """Filter axis by axis; intermediate values have the dtype of sums."""
     whole = np.array(reduce(np.multiply.outer, parts))
-    between = summed_in(field, dtype, whole, at)
-    between = complex_dtype(between) if field.dtype in COMPLEX_DTYPES else between
+    between = between_steps(field, summed_in(field, dtype, whole, at))
     axes = [a for a, part in enumerate(parts) if part.size > 1]
     scale = np.prod([part.sum() for a, part in enumerate(parts) if a not in axes])
     for a in axes:

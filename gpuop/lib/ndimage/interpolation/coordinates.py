@@ -15,9 +15,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.variants import either
 from gpuop.engine.jit.array_arguments import is_of_an_array
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
 from gpuop.ir.numpy_semantics import fma
-from gpuop.lib.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
+from gpuop.lib.ndimage.filter_arguments import SMALL, between_steps, checked_cval, each, rank, result_dtype
 from gpuop.lib.ndimage.interpolation.kernels import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
 from gpuop.lib.ndimage.interpolation.periodic_zoom import MOST_COLUMNS, evenly
 from gpuop.lib.ndimage.interpolation.spline_filters import check_mode, check_order
@@ -163,9 +162,7 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
     for axis in axes:
         last = axis == len(at) - 1
         shape = (*(len(c) for c in at[: axis + 1]), *line.field_shape[axis + 1 :])
-        kind = (
-            operator.out if last else operator.out.replace(dtype=_between_passes(operator.out.dtype, operator.computed))
-        )
+        kind = operator.out if last else operator.out.replace(dtype=between_steps(line, operator.computed))
         step = replace(operator, coefficients=line, axes=(axis,), out=kind.replace(field_shape=shape))
 
         def knots(point: Place, axis: int = axis, last: bool = last) -> list[Knots]:
@@ -197,10 +194,6 @@ def _evenly(result: Between, tables: Sequence[Table]) -> Field:
     rows, columns = ((t.at, t.weights) for t in tables)
     assert tables[1].blocks is not None
     return evenly(result.coefficients, rows, columns, tables[1].blocks, result.out)
-
-
-def _between_passes(dtype: str, computed: str) -> str:
-    return complex_dtype(computed) if dtype in COMPLEX_DTYPES else computed
 
 
 def of_degrees(angle: float) -> tuple[float, float]:

@@ -17,8 +17,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
-from gpuop.lib.ndimage.filter_arguments import ImageEdge, axis_of, computed_in, rank, result_dtype
+from gpuop.lib.ndimage.filter_arguments import ImageEdge, axis_of, between_steps, computed_in, rank, result_dtype
 from gpuop.lib.ndimage.filters.correlation import along
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.ops.layout.padding import pad
@@ -78,9 +77,7 @@ def coefficients(
         widths = [(padding * (axis in axes),) * 2 for axis in range(len(field.type.array_shape))]
         fill = {} if mode == "nearest" else {"constant_values": _as_held(cval, field)}
         field = pad(field, widths, "edge" if mode == "nearest" else "constant", **fill)
-    return _filtered(
-        field, order, axes, complex_dtype(dtype) if field.dtype in COMPLEX_DTYPES else dtype, mode
-    ), padding
+    return _filtered(field, order, axes, between_steps(field, dtype), mode), padding
 
 
 def _as_held(cval: Any, field: Field) -> Any:
