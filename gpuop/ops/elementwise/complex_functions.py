@@ -12,8 +12,8 @@ Value = Any
 COMPLEX, REAL, TRUTH = "complex", "real", "bool"  # results: of the operands' dtype, of that of its parts, truth values
 
 
-class Limits(NamedTuple):
-    """Limits of a part's dtype.
+class PartLimits(NamedTuple):
+    """PartLimits of a part's dtype.
 
     Attributes:
         far: beyond this the hyperbolic tangent is 1.
@@ -32,13 +32,16 @@ class Limits(NamedTuple):
     bits: int
 
 
-LIMITS = {"float": Limits(9, 80, 60, 140, 104, 1e-15, 24), "double": Limits(20, 700, 600, 1300, 1200, 1e-140, 52)}
+LIMITS = {
+    "float": PartLimits(9, 80, 60, 140, 104, 1e-15, 24),
+    "double": PartLimits(20, 700, 600, 1300, 1200, 1e-140, 52),
+}
 VAST = 1e9  # beyond this 1 is negligible beside the square, of float32 and float64
 TINY = 2.0**-60  # smaller numbers are scaled up before a division
 INFINITE = math.inf
 
 
-def _limits(z: Value) -> Limits:
+def _limits(z: Value) -> PartLimits:
     return LIMITS[z.type.dtype.c]
 
 

@@ -62,11 +62,7 @@ def reduce(
             not hold, an axis that is none, or a mask that does not broadcast.
     """
     of_complex = getattr(field, "dtype", "") in COMPLEX_DTYPES  # arrays raise an error later
-    reducer = (
-        of_pairs("reduce", function, field.dtype, identity)
-        if of_complex
-        else reducer_by("reduce", function, field, identity)
-    )
+    reducer = (of_pairs if of_complex else reducer_by)("reduce", function, field, identity)
     axes = axes_reduced("reduce", field.type, axis)
     mask = mask_of("reduce", field, where)
     counted = field if mask is None else chosen_where(mask, field, identity)
@@ -77,15 +73,15 @@ def reduce(
     return with_unit_axes("reduce", result, field, axis) if keepdims else result
 
 
-def of_pairs(name: str, function: Callable[[Any, Any], Any], dtype: str, identity: Any) -> Operation:
+def of_pairs(name: str, function: Callable[[Any, Any], Any], field: Field, identity: Any) -> Operation:
     """Return a function of two complex fields from one of two complex numbers.
 
     Raises:
         SemanticError: as for `gp.reduce` and `gp.scan`; `name` is one of them.
     """
     if not numeric(identity):
-        raise SemanticError(f"gp.{name}: the identity of a {dtype} field is a number, not {identity!r}")
-    return combined(name, function, _recorded(name, function, dtype))
+        raise SemanticError(f"gp.{name}: the identity of a {field.dtype} field is a number, not {identity!r}")
+    return combined(name, function, _recorded(name, function, field.dtype))
 
 
 def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, identity: Any) -> Reducer:

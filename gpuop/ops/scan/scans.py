@@ -48,7 +48,7 @@ def scan(
     if not isinstance(inclusive, bool):
         raise SemanticError(f"gp.scan: `inclusive=` is True or False, not {described(inclusive)}")
     if getattr(field, "dtype", "") in COMPLEX_DTYPES:  # arrays raise an error later
-        return _of_pairs(of_pairs("scan", function, field.dtype, identity), field, axis, identity, inclusive)
+        return _of_pairs(of_pairs("scan", function, field, identity), field, axis, identity, inclusive)
     return _scanned(reducer_by("scan", function, field, identity), field, axis, inclusive)
 
 
