@@ -127,7 +127,7 @@ class Stride:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Component `plane` of a by-value parameter (LOWERED)."""
+    """Component `plane` of a by-value parameter; RECORDED forms have it where a number was a constant (`kernel_numbers.py`)."""
 
     field: FieldParam
     plane: int
@@ -177,7 +177,8 @@ class Pack:
 class Read:
     """A stored value of a field. `point` None is the own point; `element` None is the whole (small) tensor.
 
-    border: a rule of `borders.py: BORDERS` for the coordinates of `point`; `fill` is the value outside under "fill".
+    border: a rule of `borders.py: BORDERS` for the coordinates of `point`; `fill` is the value outside under "fill", a constant
+    or an argument.
     """
 
     field: FieldParam
@@ -185,7 +186,7 @@ class Read:
     point: tuple[Expr, ...] | None = None
     element: Expr | None = None
     border: str = "clamp"
-    fill: Const | None = None
+    fill: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

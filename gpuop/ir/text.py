@@ -181,7 +181,8 @@ class KernelText:
             case ir.Pack(args=args):
                 return f"({self.list(args)})"
             case ir.Read(field=field, point=point, element=element, border=border, fill=fill):
-                edge = "" if point is None else f" {border}{'' if fill is None else ' ' + fill.text}"
+                outside = "" if fill is None else f" {fill.text if isinstance(fill, ir.Const) else self.expr(fill)}"
+                edge = "" if point is None else f" {border}{outside}"
                 return f"read {self.name(field)}{self.at(point, element)}{edge}"
             case ir.Load(memory=memory, index=index, ahead=ahead, whole=whole):
                 return f"{self.name(memory)}[{self.places(index, ahead)}{f' of {whole}' if whole else ''}]"

@@ -95,7 +95,7 @@ def used_by(stmt: ir.Stmt) -> set[ir.Var]:
 
 
 def fields_read(block: ir.Block) -> set[ir.FieldParam]:
-    return {e.field for e in expressions(block) if isinstance(e, ir.Read)}
+    return {e.field for e in expressions(block) if isinstance(e, (ir.Read, ir.Argument))}
 
 
 def updated(block: ir.Block) -> set[ir.Array | ir.FieldParam]:

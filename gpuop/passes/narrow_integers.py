@@ -67,7 +67,8 @@ class _Narrowing:
         self.fills: dict[FieldParam, list[int]] = {}
         for e in expressions(kernel.body):
             if isinstance(e, Read) and e.fill is not None and e.type.integer:
-                self.fills.setdefault(e.field, []).append(int(e.fill.value))
+                ends = (e.fill.value,) if isinstance(e.fill, Const) else LIMITS[e.type.dtype]
+                self.fills.setdefault(e.field, []).extend(map(int, ends))
         self.atoms: dict[Var, Narrow] = {}
         self.ceilings = ceilings(kernel)
         self.fields: dict[FieldParam, FieldParam] = {}
@@ -127,7 +128,7 @@ class _Narrowing:
         match expr:
             case Read(field=field) if field in self.fields:
                 kind = self.fields[field].type.element
-                fill = None if expr.fill is None else Const(expr.fill.value, Type(kind))
+                fill = expr.fill and b.cast(expr.fill, Type(kind), saturate=False)
                 moved = with_operands(replace(expr, fill=None), lambda e: self.expr(e, b))
                 assert isinstance(moved, Read)
                 return replace(moved, field=self.fields[field], type=expr.type.of(kind), fill=fill), self.ranges[field]

@@ -43,6 +43,7 @@ from gpuop.engine.jit.call import (
 )
 from gpuop.engine.jit.grid_window import GridPartition, WindowShape, WindowTrace, partition, window_trace
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
+from gpuop.engine.number_arguments import NumberArguments
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
@@ -123,6 +124,7 @@ class Pipeline(Tokenized):
         self.traces: GuardedCache[Trace] = GuardedCache(PLANS_KEPT)
         self._counts: BoundedCache[Any, int] = BoundedCache(PLANS_KEPT)  # traces, by arguments
         self._told: set[str] = set()
+        self.numbers = NumberArguments(PLANS_KEPT)
         self.call_cache = CallCache(self.signature, {"out": RESULT})
         self._partitions: BoundedCache[Any, GridPartition] = BoundedCache(PLANS_KEPT)
         self._window_traces: BoundedCache[Any, WindowTrace] = BoundedCache(PLANS_KEPT)
@@ -333,7 +335,7 @@ class Pipeline(Tokenized):
                     return_line(code) or def_line(code),
                 )
         trace = trace_of([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
-        return replace(trace, program=by_calls(trace.program))
+        return replace(trace, program=by_calls(self.numbers.of(trace.program)))
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Raise SemanticError for an array of another pipeline or of another call."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuop.base.records import dataclass
 from gpuop.ir.analysis.affine import Affine, affine, position
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Block, Const, Expr, FieldParam, For, Index, Let, Read, Ref, Var
+from gpuop.ir.nodes import Block, Expr, FieldParam, For, Index, Let, Read, Ref, Var
 from gpuop.ir.visit import blocks, loop_values, values, walk_expr
 
 
@@ -22,7 +22,7 @@ class Surrounding:
 
     low: tuple[int, ...]
     high: tuple[int, ...]
-    borders: frozenset[tuple[str, Const | None]]
+    borders: frozenset[tuple[str, Expr | None]]
 
     def joined(self, other: Surrounding) -> Surrounding:
         low = tuple(map(min, self.low, other.low))

@@ -194,7 +194,9 @@ class WordKernel:
 
     def read(self, read: ir.Read) -> list[Value] | None:
         there = self.fields.get(read.field)
-        fill = None if read.fill is None else int(read.fill.value)
+        if isinstance(read.fill, ir.Argument):
+            return None
+        fill = int(read.fill.value) if isinstance(read.fill, ir.Const) else None
         if there is None or read.border not in BORDERS or (fill is not None and not 0 <= fill <= MOST[there.bits]):
             return None
         ends = (*there.range, *([] if fill is None else [fill]))
@@ -247,7 +249,7 @@ class WordKernel:
         if all(isinstance(at, ir.Index) and not at.offset for at in point or ()):
             read, point = replace(read, border="clamp", fill=None), None
         element = None if there.param.type.planes == 1 else ir.Const(number, Type(INT))
-        fill = None if read.fill is None else splat(int(read.fill.value), there.bits)
+        fill = splat(int(read.fill.value), there.bits) if isinstance(read.fill, ir.Const) else None
         key = ir.Read(there.param, Type(UINT), point, element, read.border, fill)
         if key not in self.words:
             self.words[key] = self.b.bind(key)

@@ -50,7 +50,7 @@ class ArrayMemory:
 
     # --- fields -------------------------------------------------------------------------------------------------
 
-    def read(self, read: Read, point: Lanes | None, element: Values | None, active: Mask) -> Lanes:
+    def read(self, read: Read, point: Lanes | None, element: Values | None, fill: Any, active: Mask) -> Lanes:
         planes, grid = self.fields[read.field], read.field.type.field_shape
         where: Any = self.where.point if grid else 0
         outside: Any = np.zeros((), np.bool_)
@@ -63,8 +63,7 @@ class ArrayMemory:
         values = [planes[k, where] for k in numbers]
         if read.border != "fill" or point is None:
             return values
-        assert read.fill is not None
-        return [np.where(outside, planes.dtype.type(read.fill.value), v) for v in values]
+        return [np.where(outside, planes.dtype.type(fill), v) for v in values]
 
     def write(
         self, field: FieldParam, point: Lanes | None, element: Values | None, values: Lanes, active: Mask

@@ -50,7 +50,7 @@ class CheckedMemory(OrderedMemory):
 
     # --- fields -------------------------------------------------------------------------------------------------
 
-    def read(self, read: Read, point: Lanes | None, element: Values | None, active: Mask) -> Lanes:
+    def read(self, read: Read, point: Lanes | None, element: Values | None, fill: Any, active: Mask) -> Lanes:
         field, grid = read.field, read.field.type.field_shape
         if point is not None and read.border == "unchecked":
             for axis, index, n in zip(GRID_AXES[3 - len(grid) :], point, grid, strict=True):
@@ -61,7 +61,7 @@ class CheckedMemory(OrderedMemory):
             at = self.outside(element, field.type.planes, active)
             if at is not None:
                 self.say.outside_tensor(int(self.number[at]), field, int(self.all(element)[at]))
-        return super().read(read, point, element, active)
+        return super().read(read, point, element, fill, active)
 
     def write(
         self, field: FieldParam, point: Lanes | None, element: Values | None, values: Lanes, active: Mask

@@ -222,8 +222,8 @@ class Threads:
                 return [self.lanes(arg)[lane]]
             case ir.Pack(args=args):
                 return [lane for a in args for lane in self.lanes(a)]
-            case ir.Read(field=field, point=point, element=element):
-                return self.memory.read(expr, self.point(point), self.element(element), self.active)
+            case ir.Read():
+                return self.read(expr)
             case ir.Load(memory=ir.FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
                 places = [self.lanes(i) for i in index]
                 if len(places[0]) > 1:
@@ -239,6 +239,10 @@ class Threads:
                 raise AssertionError(f"{expr.fact!r} is left though the target is known")
             case _:
                 ir.assert_never(expr)
+
+    def read(self, read: ir.Read) -> Lanes:
+        element, fill = self.element(read.element), self.element(read.fill)
+        return self.memory.read(read, self.point(read.point), element, fill, self.active)
 
     def index(self, index: ir.Index) -> NDArray[Any]:
         axis = index.axis

@@ -31,7 +31,7 @@ class View:
     field: FieldParam
     element: Expr
     border: str
-    fill: Const | None
+    fill: Expr | None
     across: tuple[int, ...]
     reader: int = 0
     shared: bool = False

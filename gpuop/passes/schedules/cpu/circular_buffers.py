@@ -18,13 +18,13 @@ from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Const, Expr, FieldParam, Ref, Var
+from gpuop.ir.nodes import Array, Expr, FieldParam, Ref, Var
 from gpuop.ir.types import INT, Type
 from gpuop.passes.schedules.common.register_windows import MIRRORED, Span
 from gpuop.passes.schedules.cpu.vector_lengths import vector_length
 
 FAR = 1 << 30
-Border = tuple[str, Const | None]
+Border = tuple[str, Expr | None]
 
 
 @dataclass

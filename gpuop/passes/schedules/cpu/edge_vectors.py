@@ -43,7 +43,7 @@ class Line:
     across: tuple[ir.Expr, ...]
     element: ir.Expr | None
     border: str
-    fill: ir.Const | None
+    fill: ir.Expr | None
     part: int = 0
 
 

@@ -10,13 +10,13 @@ from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import Surrounding, footprints
 from gpuop.ir.analysis.stages import levels, stage, stages
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import GRID_AXES, Apply, Block, Const, FieldParam, Index, Let, Read, Ref, Var, Write
+from gpuop.ir.nodes import GRID_AXES, Apply, Block, Expr, FieldParam, Index, Let, Read, Ref, Var, Write
 from gpuop.ir.types import Type
 from gpuop.ir.visit import Copier, blocks, expressions, operands, times, values, walk, walk_expr
 from gpuop.passes.scalarize import ELEMENT
 
 Span = tuple[int, int]  # the least and the greatest offset, the own point included
-Rule = tuple[str, Const | None]  # a border, and its fill value
+Rule = tuple[str, Expr | None]  # a border, and its fill value
 NEAREST: Rule = ("clamp", None)
 WRAP: Rule = ("wrap", None)
 LARGE = 25  # points of a window from which on the input is first copied to local memory

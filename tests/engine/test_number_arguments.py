@@ -1,0 +1,173 @@
+"""Numbers as arguments of kernels: the bits of numbers in the text, and nothing new to plan or compile from the third value on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.engine import evaluate
+from gpuop.engine.number_arguments import NumberArguments
+
+rng = np.random.default_rng(3)
+IMAGE = rng.random((37, 53), np.float32)
+BYTES = rng.integers(0, 256, (37, 53), np.uint8)
+VALUES = (1.0, 1.25, 1.5, 1.75)
+
+
+def weights(v: float, *shape: int) -> np.ndarray:
+    return np.random.default_rng(int(1000 * v)).random(shape)
+
+
+@gp.pipeline
+def scaled(image, a, b):
+    return gp.ScalarField(image) * a + b
+
+
+@gp.pipeline
+def cut(image, t):
+    f = gp.ScalarField(image)
+    return np.where(f > t, f, -1.0)
+
+
+@gp.pipeline
+def sharpened(image, sigma, amount):
+    f = gp.ScalarField(image)
+    return f + (f - ndimage.gaussian_filter(f, sigma)) * amount
+
+
+@gp.pipeline
+def of_colours(image, a, b):
+    f = gp.Field(image, 1)
+    return f * (a, b, 0.5)
+
+
+FUNCTIONS: dict[str, Callable[[float], Any]] = {
+    "gaussian_filter": lambda v: ndimage.gaussian_filter(IMAGE, 2 + 0.05 * v),
+    "gaussian_filter cval": lambda v: ndimage.gaussian_filter(IMAGE, 1.5, mode="constant", cval=v),
+    "gaussian_filter of bytes": lambda v: ndimage.gaussian_filter(BYTES, 1 + 0.05 * v),
+    "gaussian_filter order": lambda v: ndimage.gaussian_filter(IMAGE, 1 + 0.05 * v, order=(0, 1)),
+    "gaussian_laplace": lambda v: ndimage.gaussian_laplace(IMAGE, 1 + 0.05 * v),
+    "gaussian_gradient_magnitude": lambda v: ndimage.gaussian_gradient_magnitude(IMAGE, 1 + 0.05 * v),
+    "correlate": lambda v: ndimage.correlate(IMAGE, weights(v, 3, 4)),
+    "correlate of bytes": lambda v: ndimage.correlate(BYTES, np.rint(9 * weights(v, 3, 3)) + 1),
+    "convolve cval": lambda v: ndimage.convolve(IMAGE, weights(v, 5, 5), mode="constant", cval=v),
+    "convolve1d": lambda v: ndimage.convolve1d(IMAGE, weights(v, 6)),
+    "uniform_filter cval": lambda v: ndimage.uniform_filter(BYTES, 3, mode="constant", cval=int(100 * v)),
+    "maximum_filter cval": lambda v: ndimage.maximum_filter(BYTES, 3, mode="constant", cval=int(100 * v)),
+    "grey_dilation": lambda v: ndimage.grey_dilation(IMAGE, structure=weights(v, 3, 3)),
+    "laplace cval": lambda v: ndimage.laplace(IMAGE, mode="constant", cval=v),
+    "rotate cval": lambda v: ndimage.rotate(IMAGE, 20.0, reshape=False, order=1, cval=v),
+    "shift cval": lambda v: ndimage.shift(IMAGE, 1.5, order=1, cval=v),
+    "distance_transform_edt": lambda v: ndimage.distance_transform_edt(IMAGE > 0.5, sampling=(v, 1.0)),
+    "a pipeline": lambda v: scaled(IMAGE, v, 2 * v),
+    "a pipeline of bytes": lambda v: cut(BYTES, int(100 * v)),
+    "a pipeline with a filter": lambda v: sharpened(IMAGE, 1 + 0.05 * v, v),
+    "a pipeline of vectors": lambda v: of_colours(np.stack([IMAGE] * 3, -1), v, 2 * v),
+}
+
+
+@contextmanager
+def as_text() -> Iterator[None]:
+    """All numbers are in the text of kernels."""
+    gp.release()
+    with mock.patch.object(NumberArguments, "of", lambda self, what: what):
+        yield
+    gp.release()
+
+
+@contextmanager
+def planned() -> Iterator[list[Any]]:
+    """The plans that are made and compiled."""
+    plans: list[Any] = []
+    made = evaluate.Prepared
+    with mock.patch.object(evaluate, "Prepared", lambda *args: plans.append(args) or made(*args)):
+        yield plans
+
+
+def same(a: Any, b: Any) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_bits_are_those_of_numbers_in_the_text(device, name):
+    function = FUNCTIONS[name]
+    with as_text():
+        expected = [function(v) for v in VALUES]
+    with planned() as plans:
+        results = [function(v) for v in VALUES[:2]]
+        before = len(plans)
+        results += [function(v) for v in VALUES[2:]]
+        assert len(plans) == before, "a third value makes a plan"
+    assert all(map(same, results, expected))
+
+
+EDGES = (
+    1.5,
+    2,
+    np.float32(0.1),
+    np.float64(0.1),
+    True,
+    0.0,
+    -0.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+    -3,
+    1e30,
+    1e-42,
+    2.0**-149,
+)
+
+
+@pytest.mark.parametrize("a", EDGES, ids=repr)
+def test_numbers_of_every_kind(device, a):
+    @gp.pipeline
+    def product(image, a):
+        return gp.ScalarField(image) * a
+
+    for first in (0.75, 0.5, 0.375):
+        product(IMAGE, first)
+    with np.errstate(all="ignore"):
+        expected = IMAGE * np.float32(a)
+    assert np.array_equal(product(IMAGE, a), expected, equal_nan=True)
+    assert np.array_equal(np.signbit(product(IMAGE, a)), np.signbit(expected)) or math.isnan(a)
+
+
+def test_a_branch_on_a_number_is_another_program(device):
+    @gp.pipeline
+    def chosen(image, a):
+        f = gp.ScalarField(image)
+        return f * a if a > 1 else f - a
+
+    for a in (0.5, 2.0, 0.25, 3.0, 0.125, 4.0):
+        expected = IMAGE * np.float32(a) if a > 1 else IMAGE - np.float32(a)
+        assert np.array_equal(chosen(IMAGE, a), expected)
+
+
+def test_numbers_that_are_places_stay_in_the_text(device):
+    @gp.pipeline
+    def shifted(image, steps):
+        return np.roll(gp.ScalarField(image), steps, axis=1)
+
+    for steps in (1, 2, 5, -3, 7):
+        assert np.array_equal(shifted(IMAGE, steps), np.roll(IMAGE, steps, axis=1))
+
+
+def test_of_a_value_that_repeats_the_text_is_used_again(device):
+    @gp.pipeline
+    def product(image, a):
+        return gp.ScalarField(image) * a
+
+    for a in (1.5, 2.5, 3.5):
+        product(IMAGE, a)
+    assert "1.5" in product.source(IMAGE, 1.5)
+    assert "3.5" not in product.source(IMAGE, 3.5)
+    assert "numbers" in product.source(IMAGE, 3.5)
