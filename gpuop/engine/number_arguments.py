@@ -21,18 +21,16 @@ from gpuop.ir.nodes import Const
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 
-Place = tuple[int, int]  # the position of an operator in its program, and of a number in its kernel
-
 _numbers: BoundedCache[str, KernelNumbers | None] = BoundedCache(KEPT)  # by the identity of kernels
 _kernels: BoundedCache[str, Kernel] = BoundedCache(KEPT)  # with arguments, by identity
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """The numbers of the first program of a form, and the places whose numbers have been others since."""
+    """Of each operator of the first program of a form its numbers, and the positions of those that are arguments since."""
 
     first: tuple[tuple[str, ...], ...]
-    changing: frozenset[Place] = frozenset()
+    arguments: tuple[frozenset[int], ...]
 
 
 class NumberArguments:
@@ -50,18 +48,19 @@ class NumberArguments:
         each = [_numbers_of(op) for op in what.ops]
         key = _form(what, each)
         texts = tuple(tuple(number.text for number in numbers.numbers) if numbers else () for numbers in each)
-        known = self._forms.get(key)
-        if known is None or texts == known.first:
-            self._forms[key] = known or _Numbered(texts)
+        entry = self._forms.get(key)
+        if entry is None or texts == entry.first:
+            self._forms[key] = entry or _Numbered(texts, (frozenset(),) * len(texts))
             return what
-        pairs = enumerate(zip(texts, known.first, strict=True))
-        others = {(k, n) for k, (own, first) in pairs for n, text in enumerate(own) if text != first[n]}
-        changing = known.changing | others
-        by_op = [[n for n in range(len(own)) if (k, n) in changing] for k, own in enumerate(texts)]
-        if max(map(len, by_op)) > MOST_ARGUMENTS:
+        arguments = [
+            before | {n for n, text in enumerate(own) if text != first[n]}
+            for before, own, first in zip(entry.arguments, texts, entry.first, strict=True)
+        ]
+        if max(map(len, arguments)) > MOST_ARGUMENTS:
             return what
-        self._forms[key] = replace(known, changing=changing)
-        return _with_arguments(what, each, by_op)
+        positions = [n.with_their_like(c) if n and c else [] for n, c in zip(each, arguments, strict=True)]
+        self._forms[key] = replace(entry, arguments=tuple(map(frozenset, positions)))
+        return _with_arguments(what, each, positions)
 
 
 def _numbers_of(op: Op) -> KernelNumbers | None:
@@ -85,15 +84,15 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
     """The program, of whose operators these numbers are arguments."""
     leaves, types = dict(what.leaves), dict(what.types)
     ops = []
-    for op, numbers, chosen in zip(what.ops, each, by_op, strict=True):
-        if numbers is None or not chosen:
+    for op, numbers, positions in zip(what.ops, each, by_op, strict=True):
+        if numbers is None or not positions:
             ops.append(op)
             continue
-        identity, make = numbers.with_arguments(chosen)
+        identity, make = numbers.with_arguments(positions)
         own = []
-        for kind, positions in pieces(numbers.numbers, chosen):
+        for kind, part in pieces(numbers.numbers, positions):
             value = max(types) + 1
-            leaves[value], types[value] = _leaf(kind, [numbers.numbers[n] for n in positions]), kind
+            leaves[value], types[value] = _leaf(kind, [numbers.numbers[n] for n in part]), kind
             own.append(value)
         ops.append(replace(op, kernel=_kernels.find(identity, make), identity=identity, inputs=(*op.inputs, *own)))
     leaf_key = tuple((v, n.type, isinstance(n, Leaf) and n.by_value) for v, n in leaves.items())

@@ -31,53 +31,56 @@ class KernelNumbers:
         body: the statements; the number n is `Argument(HOLE, n)`.
         text: the identity of the kernel without its numbers.
         numbers: the numbers, in order.
+        roles: for each number equal texts for numbers that are likely to change together: operands of one operation, as weights.
     """
 
     kernel: Kernel
     body: ir.Block
     text: str
     numbers: tuple[ir.Const, ...]
+    roles: tuple[str, ...]
 
     @classmethod
     def of(cls, kernel: Kernel) -> KernelNumbers | None:
         """The numbers of a recorded kernel; None if there are none that may be arguments."""
         if kernel.precision != EXACT or kernel.named or kernel.target is not None:
             return None
-        numbers: list[ir.Const] = []
-        places = _deciding_places(kernel.body)
-
-        def hole(const: ir.Const) -> ir.Expr:
-            numbers.append(const)
-            return ir.Argument(HOLE, len(numbers) - 1, const.type)
-
-        body = _Holes(hole, places).block(kernel.body)
+        holes = _Holes(_deciding_places(kernel.body))
+        body = holes.block(kernel.body)
+        if not holes.numbers:
+            return None
         text = KernelText(hints=False).kernel(replace(kernel, body=body))
-        kinds = " ".join(str(number.type) for number in numbers)
-        return cls(kernel, body, f"{text}\n{kinds}", tuple(numbers)) if numbers else None
+        return cls(kernel, body, "\n".join((text, *holes.roles)), tuple(holes.numbers), tuple(holes.roles))
 
-    def with_arguments(self, chosen: Sequence[int]) -> tuple[str, Callable[[], Kernel]]:
+    def with_their_like(self, arguments: set[int]) -> list[int]:
+        """The positions of these numbers and of those with equal roles, if they are few; else of these alone."""
+        roles = {self.roles[n] for n in arguments}
+        like = [n for n, role in enumerate(self.roles) if role in roles]
+        return like if len(like) <= MOST_ARGUMENTS else sorted(arguments)
+
+    def with_arguments(self, positions: Sequence[int]) -> tuple[str, Callable[[], Kernel]]:
         """The identity of the kernel whose numbers at these positions are arguments, and what makes it."""
-        fixed = [number.text for n, number in enumerate(self.numbers) if n not in set(chosen)]
-        identity = sha256("\n".join((self.text, repr(tuple(chosen)), *fixed)).encode()).hexdigest()
-        return identity, lambda: self._made(chosen)
+        fixed = [number.text for n, number in enumerate(self.numbers) if n not in set(positions)]
+        identity = sha256("\n".join((self.text, repr(tuple(positions)), *fixed)).encode()).hexdigest()
+        return identity, lambda: self._made(positions)
 
-    def _made(self, chosen: Sequence[int]) -> Kernel:
-        params = [ir.FieldParam("numbers", kind, by_value=True) for kind, _ in pieces(self.numbers, chosen)]
+    def _made(self, positions: Sequence[int]) -> Kernel:
+        params = [ir.FieldParam("numbers", kind, by_value=True) for kind, _ in pieces(self.numbers, positions)]
         filled: list[ir.Expr] = list(self.numbers)
-        for param, (_, positions) in zip(params, pieces(self.numbers, chosen), strict=True):
-            for plane, n in enumerate(positions):
+        for param, (_, part) in zip(params, pieces(self.numbers, positions), strict=True):
+            for plane, n in enumerate(part):
                 filled[n] = ir.Argument(param, plane, self.numbers[n].type)
         body = _Filled(filled).block(self.body)
         return replace(self.kernel, inputs=(*self.kernel.inputs, *params), body=body)
 
 
-def pieces(numbers: Sequence[ir.Const], chosen: Sequence[int]) -> list[tuple[FieldType, list[int]]]:
+def pieces(numbers: Sequence[ir.Const], positions: Sequence[int]) -> list[tuple[FieldType, list[int]]]:
     """The arguments for the numbers at these positions: neighbours of one type are together, up to four."""
     result: list[tuple[FieldType, list[int]]] = []
-    for dtype, group in groupby(chosen, lambda n: numbers[n].type.dtype):
-        positions = list(group)
-        for start in range(0, len(positions), SMALL_TENSOR):
-            part = positions[start : start + SMALL_TENSOR]
+    for dtype, group in groupby(positions, lambda n: numbers[n].type.dtype):
+        run = list(group)
+        for start in range(0, len(run), SMALL_TENSOR):
+            part = run[start : start + SMALL_TENSOR]
             result.append((_type_of(dtype, len(part)), part))
     return result
 
@@ -130,10 +133,16 @@ def _places(stmt: ir.Stmt) -> Iterator[ir.Expr]:
 
 
 class _Holes:
-    """Replaces the numbers of a body."""
+    """Replaces the numbers of a body.
 
-    def __init__(self, hole: Callable[[ir.Const], ir.Expr], places: set[ir.Var]) -> None:
-        self.hole, self.places = hole, places
+    Attributes:
+        numbers, roles: those that have been replaced.
+    """
+
+    def __init__(self, places: set[ir.Var]) -> None:
+        self.places = places
+        self.numbers: list[ir.Const] = []
+        self.roles: list[str] = []
 
     def block(self, block: ir.Block) -> ir.Block:
         return tuple(map(self.stmt, block))
@@ -143,26 +152,28 @@ class _Holes:
             case ir.Let(var=var, value=value) | ir.Assign(var=var, value=value):
                 return replace(stmt, value=self.value(value, whole=var not in self.places))
             case ir.Write(value=value) | ir.Store(value=value):
-                return replace(stmt, value=self.atom(value, whole=isinstance(stmt, ir.Write)))
+                return replace(stmt, value=self.atom(value, "value", whole=isinstance(stmt, ir.Write)))
         return map_blocks(stmt, self.block)
 
     def value(self, value: ir.Expr, whole: bool) -> ir.Expr:
         match value:
             case ir.Apply(op=op, args=args) if OPS[op].exact:
                 whole = whole and op not in TEXT_ONLY
-                return replace(value, args=tuple(self.atom(arg, whole) for arg in args))
+                return replace(value, args=tuple(self.atom(arg, f"{op} {n}", whole) for n, arg in enumerate(args)))
             case ir.Pack(args=args):
-                return replace(value, args=tuple(self.atom(arg, whole) for arg in args))
+                return replace(value, args=tuple(self.atom(arg, f"pack {n}", whole) for n, arg in enumerate(args)))
             case ir.Cast(arg=ir.Const() as arg, type=kind) if arg.type == kind.scalar:
-                return replace(value, arg=self.atom(arg, whole))
+                return replace(value, arg=self.atom(arg, "spread", whole))
             case ir.Read(fill=ir.Const() as fill):
-                return replace(value, fill=self.atom(fill, whole=True))
-        return self.atom(value, whole)
+                return replace(value, fill=self.atom(fill, "outside", whole=True))
+        return self.atom(value, "value", whole)
 
-    def atom(self, expr: ir.Expr, whole: bool) -> ir.Expr:
-        if not isinstance(expr, ir.Const) or expr.type.lanes > 1:
+    def atom(self, expr: ir.Expr, role: str, whole: bool) -> ir.Expr:
+        if not isinstance(expr, ir.Const) or not (expr.type.kind == "f" or (whole and expr.type.integer)):
             return expr
-        return self.hole(expr) if expr.type.kind == "f" or (whole and expr.type.integer) else expr
+        self.numbers.append(expr)
+        self.roles.append(f"{role} {expr.type}")
+        return ir.Argument(HOLE, len(self.numbers) - 1, expr.type)
 
 
 class _Filled:
