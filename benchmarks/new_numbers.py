@@ -158,7 +158,7 @@ def _done(result: Any) -> Any:
 
 @contextmanager
 def counted() -> Iterator[list[int]]:
-    """How many texts compilers get."""
+    """The number of texts that compilers get."""
     backend = type(current())
     assert issubclass(backend, CompilingBackend)
     build, count = backend.build, [0]

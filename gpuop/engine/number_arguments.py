@@ -71,13 +71,13 @@ def _numbers_of(op: Op) -> KernelNumbers | None:
 
 
 def _form(what: Program, each: list[KernelNumbers | None]) -> Any:
-    """What programs that differ in numbers alone have in common."""
+    """Return the parts that programs which differ in numbers alone have in common."""
     leaves = tuple((v, n.type, isinstance(n, Leaf) and n.by_value) for v, n in what.leaves.items())
     ops = tuple(
         (op.identity if numbers is None else numbers.text, op.inputs)
         for op, numbers in zip(what.ops, each, strict=True)
     )
-    return leaves, ops, what.wanted, what.dynamic
+    return leaves, ops, what.results, what.dynamic
 
 
 def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list[list[int]]) -> Program:
@@ -96,7 +96,7 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
             own.append(value)
         ops.append(replace(op, kernel=_kernels.find(identity, make), identity=identity, inputs=(*op.inputs, *own)))
     leaf_key = tuple((v, n.type, isinstance(n, Leaf) and n.by_value) for v, n in leaves.items())
-    key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), what.wanted, what.dynamic)
+    key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), what.results, what.dynamic)
     return replace(what, leaves=leaves, ops=tuple(ops), types=types, key=key)
 
 
