@@ -95,7 +95,7 @@ def _unfit(out: Any, kind: FieldType) -> str:
     if not isinstance(out, np.ndarray):
         return f"`out=` takes a NumPy array, not {described(out)}"
     wrong = unfit(out, kind)
-    return wrong or ("" if out.flags.c_contiguous else "`out=` takes an array that lies in one piece, in C's order")
+    return wrong or ("" if out.flags.c_contiguous else "`out=` takes a contiguous array, in C order")
 
 
 @hinted

@@ -60,11 +60,11 @@ def _layout_there(kind: FieldType, shape: tuple[int, ...], steps: tuple[int, ...
     """The layout of a field in an array `behind` bytes after an aligned address; None if it equals that of memory of gpuop."""
     strides = folded_strides(shape, steps, kind.array_shape)
     if strides is None:
-        raise DeviceError("the first axes of this array, which are one in kernels, lie apart; make it contiguous")
-    if not has_layout(kind, strides):
         raise DeviceError(
-            "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
+            "kernels take the first axes of this array as one, which its strides do not allow; make it contiguous"
         )
+    if not has_layout(kind, strides):
+        raise DeviceError("a complex vector or matrix must be contiguous in memory; make the array contiguous")
     layout = layout_of(kind, strides)
     if layout == planar(kind) and behind == 0:
         return None
@@ -89,7 +89,7 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except TypeError:
-        raise SemanticError(f"fields have no dtype {name!r};  convert the array first") from None
+        raise SemanticError(f"fields have no dtype {name!r}; convert the array first") from None
 
 
 def adopt(array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
@@ -187,7 +187,7 @@ def unfit(array: Any, kind: FieldType) -> str:
         and array.size
         and any(n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True))
     ):
-        return f"{expected} whose elements lie apart; those of this one share memory"
+        return f"{expected} whose elements do not share memory, as those of this one do"
     return ""
 
 

@@ -78,9 +78,9 @@ def _too_long(kind: FieldType) -> str:
     together = f"more than {LONGEST_AXIS} together: {WAYS}"
     if kind.folded.field_shape and kind.folded.field_shape[0] > LONGEST_AXIS:
         return (
-            f"the first {grid - MOST_GRID + 1} axes of a {kind} field are one to kernels, and have"
-            f" {kind.folded.field_shape[0]} points, {together}"
+            f"the first {grid - MOST_GRID + 1} axes of a {kind} field are one axis in kernels, of "
+            f"{kind.folded.field_shape[0]} points, {together}"
         )
     if tensor > LONGEST_AXIS:
         return f"the tensors of a {kind} field have {tensor} elements, {together}"
-    return f"the layers of a {kind} field and the elements of its tensors are one axis to kernels, of {kind.longest}, {together}"
+    return f"the layers of a {kind} field and the elements of its tensors are one axis in kernels, of {kind.longest}, {together}"

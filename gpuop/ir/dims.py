@@ -28,7 +28,7 @@ def names_of(arg: Any, what: str = "names of dimensions") -> tuple[str, ...]:
     for name in names:
         if name and (not name.isidentifier() or name.startswith("_") or name in RESERVED):
             raise SemanticError(
-                f"{name!r} is no name of a dimension: names are Python's, without a leading underscore, and not "
+                f"{name!r} is not a name of a dimension: names are Python identifiers, without a leading underscore, and not "
                 f"{', '.join(RESERVED)}"
             )
         if name and names.count(name) > 1:
@@ -226,7 +226,7 @@ def _extent(arg: Any, name: str) -> int | None:
     except TypeError:
         raise SemanticError(f"the extent of {name!r} is an integer, or `...` for any, not {described(arg)}") from None
     if extent < 0:
-        raise SemanticError(f"the extent of {name!r} is not negative, as {extent} is")
+        raise SemanticError(f"the extent of {name!r} is 0 or more, not {extent}")
     return extent
 
 

@@ -27,7 +27,7 @@ LINE = 64  # bytes of a cache line of CPUs
 WORD = 32  # bits of a word of memory
 MOST_PARTS = 4  # partly written lines of a thread that CPUs still combine into whole ones past their caches
 LONG_ROW = 2048  # columns of a row that are enough for groups with spaced points
-ONE_BY_ONE = "the device handles points one by one as fast"
+ONE_BY_ONE = "one point per thread is as fast on the device"
 
 Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
 
@@ -192,7 +192,7 @@ def _refusal(kernel: Kernel) -> str:
     if not kernel.domain.shape:
         return "its grid is one point"
     if kernel.points is not None:
-        return "its points have been given to threads"
+        return "a schedule has given its points to threads"
     return others_points(kernel)
 
 
@@ -218,7 +218,7 @@ def refusal_of_thread(kernel: Kernel, alternating: bool = False) -> str:
     if reason := refused_layouts(kernel, alternating):
         return reason
     if tells_groups(kernel):
-        return "it can tell its work-groups"
+        return "it uses indices of its work-groups"
     return next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
 
 
@@ -232,7 +232,7 @@ def refused_layouts(kernel: Kernel, alternating: bool = False) -> str:
     if alternating:
         apart = [param for param in apart if not alternates(kernel, param)]
     names = ", ".join(f"`{param.hint}`" for param in apart)
-    return names and f"the user's memory of {names} does not lie in planes"
+    return names and f"the array of the user for {names} is not planar"
 
 
 def alternates(kernel: Kernel, param: FieldParam) -> bool:

@@ -38,16 +38,16 @@ def refuse(kernel: Kernel) -> str:
     """Return the reason why four columns cannot be computed at once; empty where they can."""
     target, domain = kernel.target, kernel.domain
     if target is None or target.widening != "unrolled":
-        return "its target computes no words"
+        return "its target has no SWAR"
     if domain.elements > 1 or len(domain.shape) < 2 or kernel.group is not None or kernel.whole:
-        return "its threads are no points of planes"
+        return "its threads are not the points of planes"
     if domain.extent("column") % LANES or domain.extent("column") < NARROW:
-        return "its rows are no words"
+        return "its rows are not whole words"
     fields = (*kernel.inputs, *kernel.written)
     if any(f.type.dtype != "uint8" or f.type.field_shape != domain.shape or f.by_value for f in fields):
         return "not all of its fields are bytes on its grid"
     if not all(are_words(field, layout, field in kernel.written) for field, layout in kernel.layouts):
-        return "an array of the user's does not lie in words"
+        return "an array of the user is not aligned to words"
     if any(output.fill is not None for output in kernel.outputs):
         return "it writes parts of fields"
     return refused_reads(kernel)

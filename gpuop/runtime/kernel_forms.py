@@ -39,13 +39,13 @@ def kernel_form(source: Source, form: str, target: Target, backend: Backend | No
     if target.backend == "cuda":
         where, make = str(target), partial(FORMS[form], source.text, f"sm_{target.architecture}")
     elif form != "resources":
-        raise SemanticError(f"{form} is a form of CUDA's; name a target as cuda:sm_90")
+        raise SemanticError(f"{form} is a form of CUDA kernels; name a target as cuda:sm_90")
     elif isinstance(backend, OpenCL):
         where = backend.name
         make = partial(resources, backend.context, backend.device, backend.options, source.text, source.entry)
     else:
         name = backend.name if backend else target
-        raise SemanticError(f"what kernels take is known of OpenCL's devices and of CUDA's targets, not of {name}")
+        raise SemanticError(f"the resources of kernels are known for OpenCL devices and CUDA targets, not for {name}")
     try:
         text = call_interruptibly((form, where, source.text), make, where, source.name)
     except RuntimeError as refused:

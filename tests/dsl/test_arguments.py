@@ -254,7 +254,7 @@ def test_graphs_step_whole_numbers_of_times_and_save_to_paths(tmp_path):
         graph.probe(state)
     assert graph.step(np.int64(2)) and graph.step(np.uint8(1)) and graph.tick == 3
     for wrong in (1.5, "1", None, -1, True):
-        with pytest.raises(gp.SemanticError, match=f"a graph steps a number of times, not {wrong!r}"):
+        with pytest.raises(gp.SemanticError, match=f"a graph takes a number of steps, 0 or more, not {wrong!r}"):
             graph.step(wrong)
     path = tmp_path / "states.npz"
     for named in (path, str(path), bytes(path)):

@@ -260,7 +260,7 @@ def test_inputs_are_read_only_on_the_host():
 
 
 def test_devices_without_arrays():
-    text = "gpu:7 has no arrays for a DeviceOperator, as CUDA's devices and CPUs have; a gp.HostOperator takes values to the host"
+    text = "gpu:7 has no arrays for a DeviceOperator, as CUDA devices and CPUs have; a gp.HostOperator takes values to the host"
     with pytest.raises(gp.DeviceError, match=text):
         Backend.arrays(SimpleNamespace(name="gpu:7"), [], [])
 
@@ -303,7 +303,7 @@ def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch, from_external):
     ]
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(
-        gp.DeviceError, match="a DeviceOperator on cuda:1 works with CuPy's arrays, and there is no CuPy"
+        gp.DeviceError, match="a DeviceOperator on cuda:1 works with CuPy arrays, and CuPy is not installed"
     ):
         cupy_arrays(memory, []).__enter__()
 

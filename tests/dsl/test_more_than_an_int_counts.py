@@ -95,7 +95,7 @@ TOO_LONG = {
     "an int's last": (lambda: gp.zeros((3, 2**31 - 1)), f"axis 1 of a 3×{2**31 - 1} float32 field"),
     "folded": (
         lambda: gp.zeros((50000, 50000, 2, 2)),
-        "the first 2 axes of a 50000×50000×2×2 float32 field are one to kernels, and have 2500000000 points, ",
+        "the first 2 axes of a 50000×50000×2×2 float32 field are one axis in kernels, of 2500000000 points, ",
     ),
     "tensors": (
         lambda: gp.zeros((7,), dtype="float32")[:, None, None] + gp.Field(lent(7, 50000, 50000), 2, copy=False),
@@ -103,7 +103,10 @@ TOO_LONG = {
     ),
     "layers": (
         lambda: gp.VectorField(lent(50000, 2, 2, 50000), copy=False),
-        "the layers of a 50000×2×2 uint8\\[50000\\] field and the elements of its tensors are one axis to kernels, of 2500000000",
+        (
+            "the layers of a 50000×2×2 uint8\\[50000\\] field and the elements of its tensors are one axis in kernels, of "
+            "2500000000"
+        ),
     ),
     "operator": (lambda: written(), f"axis 0 of a {LONG} uint8 field has {LONG} points"),
     "host": (lambda: copied(gp.zeros(3)), f"axis 0 of a {LONG} uint8 field has {LONG} points"),

@@ -227,7 +227,7 @@ def test_wrong_arguments(folder: Path) -> None:
     ("name", "kind", "message"),
     [
         ("neighbours", "float32[?,?]", "`neighbours` is compiled for each size on opencl: its tail threads run too; write"),
-        ("counted", "float32[?,?]", "`multiply` has another text where open extents are 2 and 3: Python computes with an"),
+        ("counted", "float32[?,?]", "`multiply` has another text where open extents are 2 and 3: Python code computes with an"),
         ("constant", "float32[?,?]", "`constant` has other constants where open extents are "),
         ("cut", "float32[?,?]", "`cut` has other kernels, or results of other extents, where open extents are "),
         ("gathered", "float32[?,?]", "`gathered`: missing a required argument"),

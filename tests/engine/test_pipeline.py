@@ -236,7 +236,7 @@ def test_what_stands_for_an_array_has_no_place_in_another_pipeline():
     captures = gp.pipeline(lambda a: gp.pipeline(lambda b: gp.ScalarField(b) - gp.ScalarField(a))(ONES) + 1)
     for wrong in (later, captures):
         with pytest.raises(
-            gp.SemanticError, match="an array that another call of a pipeline was given; make it an arg"
+            gp.SemanticError, match="an array that was an argument of another call of a pipeline; make it"
         ):
             wrong(3 * ONES)
     with pytest.raises(gp.SemanticError, match="gives Fields here, which have no memory yet; leave out `out=`"):

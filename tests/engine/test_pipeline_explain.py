@@ -194,7 +194,7 @@ def test_photos_that_are_read_around_points(device):
     np.testing.assert_array_equal(edges(photo[:, ::-1], out=out), edges(np.ascontiguousarray(photo[:, ::-1])))
     if current().target.widening != "vector":
         assert "columnStride" not in edges.source(photo) + edges.source(photo, out=out)
-    assert "does not lie in planes" not in edges.explain(photo)
+    assert "is not planar" not in edges.explain(photo)
 
 
 def test_complex_numbers_are_used_as_they_lie_beside_tables(device):
@@ -211,7 +211,7 @@ def test_memory_that_is_not_in_planes_is_named():
     f, other = gp.VectorField(PHOTO), gp.VectorField(PHOTO)
     kernel = plan(program([(f * other).node])).launches[0].kernel
     apart = [(param, interleaved(param.type)) for param in (kernel.inputs[1], kernel.outputs[0].param)]
-    message = "the user's memory of `b`, `out0` does not lie in planes"
+    message = "the array of the user for `b`, `out0` is not planar"
     assert refused_layouts(replace(kernel, layouts=tuple(apart))) == message and not refused_layouts(kernel)
 
 

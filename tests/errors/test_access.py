@@ -76,7 +76,7 @@ def no_border():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=None))(SCALAR)  # here
 
 
-DIVIDED = "Python's `/` of its integers gives a float, write `//`; convert with `_convert_int(x)`"
+DIVIDED = "`/` of Python integers gives a float, write `//`; convert with `_convert_int(x)`"
 
 
 @WRONGS.add(f"an element of `f` is a scalar integer, not a float; {DIVIDED}")
@@ -96,7 +96,7 @@ def border_does_not_fit():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=1.5))(INTEGER)  # here
 
 
-@WRONGS.add(f"a `border=` is a number of Python's or one of {', '.join(WORDS)}, not a Value")
+@WRONGS.add(f"`border=` is a Python number or one of {', '.join(WORDS)}, not a Value")
 def border_of_the_kernel():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=_readTensor(f)))(SCALAR)  # here
 
@@ -132,7 +132,7 @@ def element_never_written():
     some(VECTOR3)
 
 
-@WRONGS.add("`unroll=` is True, False, or how many iterations become one, 1 or more, not 0")
+@WRONGS.add("`unroll=` is True, False, or the number of iterations that become one, 1 or more, not 0")
 def no_turns():
     @gp.operator
     def some(f):
@@ -303,7 +303,7 @@ def write_and_return():
     both(SCALAR)
 
 
-@WRONGS.add("what a Field holds at each point is `_readTensor(f)` there, and `f.numpy()` of all points is for the host")
+@WRONGS.add("`_readTensor(f)` is the value of a Field at a point, and `f.numpy()` those of all points, for the host")
 def return_an_array():
     @gp.operator
     def broken(field):
@@ -360,17 +360,17 @@ def array_that_is_assigned():
     filled(SCALAR)
 
 
-@WRONGS.add("`@` is no product of kernel values; `_dot(a, b)` is that of two vectors")
+@WRONGS.add("`@` does not multiply kernel values; `_dot(a, b)` is the product of two vectors")
 def product_of_values():
     gp.operator(lambda f: _readTensor(f) @ _readTensor(f))(VECTOR3)  # here
 
 
-@WRONGS.add("`@` is no product of kernel values; `_dot(a, b)` is that of two vectors")
+@WRONGS.add("`@` does not multiply kernel values; `_dot(a, b)` is the product of two vectors")
 def product_of_a_constant():
     gp.operator(lambda f: _row @ 2)(SCALAR)  # here
 
 
-@WRONGS.add("a kernel value is no block; write `with _if(condition):`, or `with _while(condition):`")
+@WRONGS.add("a kernel value does not open a block; write `with _if(condition):`, or `with _while(condition):`")
 def condition_as_a_block():
     @gp.operator
     def wrong(f):
@@ -380,7 +380,7 @@ def condition_as_a_block():
     wrong(SCALAR)
 
 
-@WRONGS.add("a Field is no block: `np.where(f > 0, a, b)` chooses between Fields")
+@WRONGS.add("a Field does not open a block: `np.where(f > 0, a, b)` chooses between Fields")
 def fields_condition_as_a_block():
     with SCALAR > 0:  # here
         pass

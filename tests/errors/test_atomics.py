@@ -25,7 +25,7 @@ def pointer_to_a_named_element():
         _atomic_add(_pointerTo(x), 1)  # here
 
 
-@WRONGS.add("(of a vector's components there is none)")
+@WRONGS.add("(components of vectors have no pointer)")
 def pointer_to_a_component():
     with gp.GPUOperator(INTEGER.type):
         v = _int2Var()
@@ -50,7 +50,9 @@ def pointer_to_an_input():
     wrong(INTEGER)
 
 
-@WRONGS.add("`_pointerTo` takes coordinates after an output only; an array's are in brackets, `a[i, j]`")
+@WRONGS.add(
+    "`_pointerTo` takes coordinates after an output only; an element of an array is written in brackets, `a[i, j]`"
+)
 def coordinates_of_an_array():
     with gp.GPUOperator(INTEGER.type):
         a = _intArray(4, 4)

@@ -53,7 +53,7 @@ def unknown_precision():
     gp.precision("quick")  # here
 
 
-@WRONGS.add("an operator computes as exactly in all of its body: put `with gp.precision(…):` around its call")
+@WRONGS.add("an operator has one precision in all of its body: put `with gp.precision(…):` around its call")
 def precision_in_a_body():
     def body(field):
         with gp.precision("fast"):  # here
@@ -108,12 +108,10 @@ def shape_as_an_output_type():
     gp.operator(outputs=(8, 8))(lambda f: _readTensor(f))(SCALAR)  # here
 
 
-OF_ONE_POINT = (
-    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read"
-)
+OF_ONE_POINT = "functions of gpuop take whole fields, and a recorded value is that of one point: call them with the field, and read"
 INDEXED = (
-    "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
-    "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses"
+    "NumPy does not compute with a recorded value, or index an array by it: it exists only on the device; `table = "
+    "_constantArray(array)` makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses"
 )
 
 
@@ -123,21 +121,21 @@ def array_at_a_recorded_index():
 
 
 @WRONGS.add(
-    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it makes"
+    "functions of gpuop take whole fields, and a recorded value is that of one point: call them with the field, and read the result"
 )
 def smoothed_point():
     gp.operator(lambda f: gp.ndimage.gaussian_filter(_readTensor(f), 1))(SCALAR)  # here
 
 
 @WRONGS.add(
-    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it makes"
+    "functions of gpuop take whole fields, and a recorded value is that of one point: call them with the field, and read the result"
 )
 def determinant_of_a_point():
     gp.operator(lambda f: gp.linalg.det(_readTensor(f)))(SCALAR)  # here
 
 
 @WRONGS.add(
-    "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it makes"
+    "functions of gpuop take whole fields, and a recorded value is that of one point: call them with the field, and read the result"
 )
 def transformed_point():
     gp.operator(lambda f: gp.fft.fft(_readTensor(f)))(SCALAR)  # here

@@ -81,7 +81,7 @@ def bits_of_floats():
     gp.operator(lambda field: _reduceGroup(_readTensor(field), "and"))(SCALAR)  # here
 
 
-@WRONGS.add("the function that _reduceGroup combines values by uses only these two and constants")
+@WRONGS.add("the function that _reduceGroup combines values with uses its two arguments and constants only")
 def function_of_another_value():
     @gp.operator
     def total(field):
@@ -91,7 +91,7 @@ def function_of_another_value():
     total(SCALAR)
 
 
-@WRONGS.add("it reads and writes no memory, and knows no other value of the kernel's")
+@WRONGS.add("it accesses no memory and no other value of the kernel")
 def function_that_reads():
     @gp.operator
     def total(field):
@@ -100,7 +100,7 @@ def function_that_reads():
     total(SCALAR)
 
 
-@WRONGS.add("it reads and writes no memory, and knows no other value of the kernel's")
+@WRONGS.add("it accesses no memory and no other value of the kernel")
 def function_that_assigns():
     @gp.operator
     def total(field):
@@ -115,7 +115,7 @@ def function_that_assigns():
     total(SCALAR)
 
 
-@WRONGS.add("_scanGroup of a function takes `identity=`, which the first thread gets")
+@WRONGS.add("_scanGroup with a function needs `identity=`, the value before the first thread")
 def exclusive_scan_without_identity():
     @gp.operator
     def scan(field):

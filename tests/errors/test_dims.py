@@ -101,7 +101,9 @@ def one_name_twice():
     gp.Dims("x:y:x")  # here
 
 
-@WRONGS.add("'shape' is no name of a dimension: names are Python's, without a leading underscore, and not ")
+@WRONGS.add(
+    "'shape' is not a name of a dimension: names are Python identifiers, without a leading underscore, and not "
+)
 def a_reserved_name():
     gp.Dims("y:shape")  # here
 

@@ -50,7 +50,7 @@ def an_integer_beyond_halves():
 
 
 @WRONGS.add(
-    "argument `x` of pipeline `double` is a memoryview, no array of NumPy's or of another library's; give `np.asarray(x)`"
+    "argument `x` of pipeline `double` is a memoryview, not an array of NumPy or of another library; give `np.asarray(x)`"
 )
 def memory_in_a_pipeline():
     double(memoryview(bytearray(3)))  # here
@@ -218,7 +218,8 @@ DynamicJaxprTracer = type("DynamicJaxprTracer", (Tensor,), {"__module__": "jax._
 
 
 @WRONGS.add(
-    "a tensor that requires a gradient cannot be a Field, as PyTorch would not know what is computed of it: give `tensor.detach()`"
+    "a tensor that requires a gradient cannot be a Field, as PyTorch would not see what is computed with it: give "
+    "`tensor.detach()`"
 )
 def a_tensor_with_a_gradient():
     gp.ScalarField(Tensor())  # here

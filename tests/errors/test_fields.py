@@ -109,7 +109,7 @@ def iterate_a_field():
         pass
 
 
-@WRONGS.add("a Field has no attribute 'strides'; where values lie is the library's business")
+@WRONGS.add("a Field has no attribute 'strides'; gpuop chooses the layout of values in memory")
 def strides_of_a_field():
     SCALAR.strides  # here
 
@@ -195,7 +195,7 @@ def length():
 
 
 @WRONGS.add(
-    "a chained comparison such as `a < f < b` is an `and` of Python's, which asks a 4×5 bool Field for one truth value; write "
+    "a chained comparison such as `a < f < b` is an `and` in Python, which asks a 4×5 bool Field for one truth value; write "
     "`(a < f) & (f < b)`"
 )
 def chained_comparison():
@@ -247,7 +247,7 @@ def parameter_complex():
     gp.Parameter(1.0).set(3 + 2j)  # here
 
 
-@WRONGS.add("a graph steps a number of times, not -3")
+@WRONGS.add("a graph takes a number of steps, 0 or more, not -3")
 def negative_steps():
     with gp.ComputeGraph() as graph:
         graph.probe(SCALAR + 1)

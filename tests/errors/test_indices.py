@@ -87,7 +87,7 @@ def extent_of_nothing():
     wrong(SCALAR)
 
 
-@WRONGS.add("an extent is a scalar integer, not a float; Python's `/` of its integers gives a float, write `//`;")
+@WRONGS.add("an extent is a scalar integer, not a float; `/` of Python integers gives a float, write `//`;")
 def broken_extent():
     @gp.operator
     def wrong(f):

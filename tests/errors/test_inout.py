@@ -11,8 +11,8 @@ WRONGS = Wrongs()
 
 
 @WRONGS.add(
-    "`a` is updated, and every thread writes its own point of it: others read that in no certain order; what other points held "
-    "before is read from the same field given as one more argument"
+    "`a` is updated in place, and each thread writes its own point: another thread may read that point before or after this; for "
+    "the values from before give the same field as one more argument"
 )
 def another_point():
     @gp.operator(inout="a")
@@ -22,7 +22,7 @@ def another_point():
     shifted(SCALAR)
 
 
-@WRONGS.add("`a` is a parameter, which lies in no memory that threads could update together")
+@WRONGS.add("`a` is a parameter, which has no memory that threads could update")
 def a_parameter():
     @gp.operator(inout="a")
     def set_by_one(a):

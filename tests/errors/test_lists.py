@@ -63,7 +63,7 @@ def too_few_borders():
     gp.operator(lambda f: _readTensor(f, offset=(0, 1), border=("wrap",)))(SCALAR)  # here
 
 
-@WRONGS.add("`f`: outside of a field is one number, whatever the axis, so `border=` has no two of them")
+@WRONGS.add("`f`: the value outside of a field is one number for all axes, so `border=` takes no two numbers")
 def two_numbers():
     gp.operator(lambda f: _readTensor(f, offset=(0, 1), border=(1, 2)))(SCALAR)  # here
 
@@ -83,9 +83,7 @@ def beyond_the_list():
     gp.operator(lambda f: _select([_readTensor(f), 1.0], 2))(SCALAR)  # here
 
 
-@WRONGS.add(
-    "`_select(values, k)` takes an integer of Python's, not a recorded value; `_switch(k, _sort(values))` selects by"
-)
+@WRONGS.add("`_select(values, k)` takes a Python integer, not a recorded value; `_switch(k, _sort(values))` selects by")
 def recorded_rank():
     gp.operator(lambda f: _select([_readTensor(f), 1.0], _column))(SCALAR)  # here
 

@@ -52,8 +52,8 @@ def python_and():
 
 
 @WRONGS.add(
-    "a chained comparison such as `a < x < b` is an `and` of Python's, which asks a recorded value for its truth; write "
-    "`(a < x) & (x < b)`"
+    "a chained comparison such as `a < x < b` is an `and` in Python, which asks a recorded value for its truth; write `(a < "
+    "x) & (x < b)`"
 )
 def chained():
     gp.operator(lambda f: _where(50 < _readTensor(f) < 100, 1, 0))(SCALAR)  # here
@@ -265,7 +265,7 @@ def unpacked_into_too_many():
     four(gp.VectorField(np.zeros((4, 5, 3))))
 
 
-@WRONGS.add("what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:`")
+@WRONGS.add("a function that this calls calls itself without end; a kernel repeats by `with _for(n) as i:`")
 def calls_itself():
     @gp.operator
     def endless(field):

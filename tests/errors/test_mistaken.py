@@ -199,8 +199,8 @@ def test_a_float_that_an_int_takes_is_named(body: Any) -> None:
     (warning,) = caught
     article = "an" if kind == "int" else "a"
     assert str(warning.message) == (
-        f"`s` is {article} {kind} variable, so what a float makes of it is truncated each time; declare `s = _var(0.0)`, "
-        "or say so by `s @= …`"
+        f"`s` is {article} {kind} variable, so a float result is truncated each time; declare `s = _var(0.0)`, or say so by "
+        "`s @= …`"
     )
     assert (warning.filename, warning.lineno) == (__file__, marked(body))
 

@@ -50,12 +50,16 @@ def written_between_points():
     gp.operator(outputs="same")(lambda f: _writeTensor(_out0, _readTensor(f), offset=(0.5, 0)))(SCALAR)  # here
 
 
-@WRONGS.add("`_pointerTo` takes coordinates after an output only; an array's are in brackets, `a[i, j]`")
+@WRONGS.add(
+    "`_pointerTo` takes coordinates after an output only; an element of an array is written in brackets, `a[i, j]`"
+)
 def pointer_to_a_variable_beside():
     gp.operator(outputs="same")(lambda f: _atomic_add(_pointerTo(_var(1), offset=1), 1))(SCALAR)  # here
 
 
-@WRONGS.add("`v` is updated, and every thread writes its own point of it: others read that in no certain order")
+@WRONGS.add(
+    "`v` is updated in place, and each thread writes its own point: another thread may read that point before or after this"
+)
 def of_what_is_updated():
     @gp.operator(inout="v")
     def shifted(v):

@@ -22,7 +22,7 @@ def next_outside_a_graph():
     SCALAR.next = SCALAR + 1  # here
 
 
-@WRONGS.add("this field has a `.next` already; a state is driven once")
+@WRONGS.add("this field has a `.next` already, and a state takes one")
 def next_twice():
     with gp.ComputeGraph():
         state = gp.ScalarField(ARRAY)
@@ -301,9 +301,10 @@ def array_method():
 
 
 @WRONGS.add(
-    "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the call gives "
-    "its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it is; "
-    "`index=` and `np.arange` take numbers that are known: fix them, as `index=np.arange(1, 100)`, and cut the result"
+    "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the call "
+    "gives its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it is; "
+    "`index=` and `np.arange` take numbers that the host knows: give enough of them, as `index=np.arange(1, 100)`, and cut "
+    "the result"
 )
 def values_while_traced():
     @gp.pipeline

@@ -78,14 +78,16 @@ def test_branches_as_many_as_there_may_be(device):
 @pytest.mark.parametrize("depth", [MOST_NESTED + 1, 1000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_that_are_too_deep(kind, depth):
-    message = r"blocks are in one another more than 64 deep, which compilers do not take; join .*\n  at .*test_size"
+    message = r"blocks are nested more than 64 deep, which compilers do not take; join .*\n  at .*test_size"
     with pytest.raises(gp.SemanticError, match=message):
         gp.operator(nested(kind, depth))(SCALAR)
 
 
 @pytest.mark.parametrize("depth", [MOST_NESTED + 1, 1000])
 def test_too_many_branches(depth):
-    message = rf"branches of `_elseif` are in one another {depth} deep, and compilers take 64; look values up .*\n  at .*test_size"
+    message = (
+        rf"branches of `_elseif` are nested {depth} deep, and compilers take 64; look values up .*\n  at .*test_size"
+    )
     with pytest.raises(gp.SemanticError, match=message):
         gp.operator(chained(depth))(SCALAR)
 

@@ -63,7 +63,7 @@ def host_operator_without_a_function():
     gp.HostOperator(SCALAR, outputs=SCALAR.type)  # here
 
 
-@WRONGS.add("host operator `sort` wants Fields, not an int; what is no Field belongs into the function")
+@WRONGS.add("host operator `sort` wants Fields, not an int; other values belong into the function")
 def host_operator_of_a_number():
     gp.HostOperator(np.sort, SCALAR, 1, outputs=SCALAR.type)  # here
 
@@ -73,7 +73,7 @@ def device_operator_without_a_function():
     gp.DeviceOperator(SCALAR, outputs=SCALAR.type)  # here
 
 
-@WRONGS.add("device operator `sort` wants Fields, not a list; what is no Field belongs into the function")
+@WRONGS.add("device operator `sort` wants Fields, not a list; other values belong into the function")
 def device_operator_of_a_list():
     gp.DeviceOperator(np.sort, SCALAR, [1], outputs=SCALAR.type)  # here
 

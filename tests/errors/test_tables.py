@@ -66,13 +66,15 @@ def four_dimensions():
         _constantArray([[[[1]]]])  # here
 
 
-@WRONGS.add("the tables of a kernel hold 64512 bytes, not 65536; read a Field instead; sums with so many weights are")
+@WRONGS.add(
+    "the constant tables of a kernel hold 64512 bytes, not 65536; read a Field instead; sums with so many weights are"
+)
 def large_table():
     with gp.GPUOperator(SCALAR.type):
         _constantArray(np.zeros((128, 128), "int32"))  # here
 
 
-@WRONGS.add("the tables of a kernel hold 64512 bytes, not 80000; read a Field instead")
+@WRONGS.add("the constant tables of a kernel hold 64512 bytes, not 80000; read a Field instead")
 def large_tables():
     with gp.GPUOperator(SCALAR.type):
         for _ in range(2):

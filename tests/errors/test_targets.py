@@ -197,7 +197,7 @@ def not_written_for_every_target():
 
 # --- target expressions where they are none -----------------------------------------------------------------------------
 
-ADVICE = "is known only when code is generated, and is no value of a thread's: decide on it by `with _codegenIf(c):`"
+ADVICE = "is known only when code is generated, and is not a value of a thread: decide on it by `with _codegenIf(c):`"
 
 
 @WRONGS.add(f"`_target.simd_width` {ADVICE}")
@@ -210,8 +210,8 @@ def arithmetic_with_values():
 
 
 @WRONGS.add(
-    "a target expression is computed of facts of the target, numbers and texts, not of a recorded value; "
-    "put what depends on the target into `with _codegenIf(c):` blocks"
+    "a target expression takes facts of the target, numbers and texts, not a recorded value; put what depends on the target "
+    "into `with _codegenIf(c):` blocks"
 )
 def arithmetic_with_values_on_the_right():
     @gp.operator
@@ -263,7 +263,7 @@ def written_value():
     wrong(SCALAR)
 
 
-@WRONGS.add("`_target.simd_width` is known only when code is generated: it is no Python number")
+@WRONGS.add("`_target.simd_width` is known only when code is generated: it is not a Python number")
 def python_range():
     @gp.operator
     def wrong(field):

@@ -132,7 +132,7 @@ def members_of_two_types():
     _target.choose({"opencl": {"nt": 1}, "cuda": {"nt": 1.5}})  # here
 
 
-@WRONGS.add("an extent of a thread grid is 0 or more, and for a target -4")
+@WRONGS.add("an extent of a thread grid is 0 or more, and for one target it is -4")
 def negative_grid():
     @gp.operator
     def wrong(field):

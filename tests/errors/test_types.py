@@ -124,9 +124,7 @@ def formatted_value():
     gp.operator(lambda f: f"{_readTensor(f):.3f}" and 1)(SCALAR)  # here
 
 
-@WRONGS.add(
-    "a complex number stands beside `_mul`: `*` multiplies pairs part by part; complex numbers are multiplied by"
-)
+@WRONGS.add("a complex number stands beside `_mul`: `*` multiplies pairs part by part; `_complexMul(a, b)` multiplies")
 def complex_operand():
     gp.operator(lambda f: _readTensor(f) * 1j)(SCALAR)  # here
 
@@ -139,7 +137,7 @@ def complex_compared():
 
 
 @WRONGS.add(
-    "a complex number stands beside `_div`: `/` divides pairs part by part; complex numbers are divided by `_complexDiv(a, b)`"
+    "a complex number stands beside `_div`: `/` divides pairs part by part; `_complexDiv(a, b)` divides complex numbers"
 )
 def divided_by_a_complex_parameter():
     gp.operator(lambda f, p: _readTensor(f) / p)(VECTOR2, gp.Parameter(2j))  # here
@@ -215,7 +213,7 @@ def helper_without_return():
     gp.operator(lambda f: _readTensor(f) + gamma(_readTensor(f)))(SCALAR)  # here
 
 
-@WRONGS.add("the tensor's type is that of a Field, not of a Value; `_var(x)` copies a value")
+@WRONGS.add("a variable for tensors takes its type from a Field, not from a Value; `_var(x)` copies a value")
 def variable_like_a_value():
     gp.operator(lambda f: _tensorVar(_readTensor(f)))(SCALAR)  # here
 

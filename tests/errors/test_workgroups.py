@@ -13,7 +13,7 @@ WRONGS = Wrongs()
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
-@WRONGS.add("`_localThreads` stands first in a body: what was recorded before it knows other threads")
+@WRONGS.add("`_localThreads` comes first in a body: statements before it were recorded for another thread grid")
 def local_threads_later():
     @gp.operator
     def late(field):
@@ -24,7 +24,7 @@ def local_threads_later():
     late(SCALAR)
 
 
-@WRONGS.add("`_globalThreads` stands first in a body: what was recorded before it knows other threads")
+@WRONGS.add("`_globalThreads` comes first in a body: statements before it were recorded for another thread grid")
 def global_threads_in_a_block():
     @gp.operator
     def late(field):
@@ -35,7 +35,7 @@ def global_threads_in_a_block():
     late(SCALAR)
 
 
-@WRONGS.add("`_globalThreads` stands first in a body: what was recorded before it knows other threads")
+@WRONGS.add("`_globalThreads` comes first in a body: statements before it were recorded for another thread grid")
 def global_threads_after_a_local_array():
     @gp.operator
     def late(field):

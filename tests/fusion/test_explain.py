@@ -302,7 +302,7 @@ def test_it_says_how_many_points_a_thread_handles(monkeypatch):
     with gp.use_device("reference") as backend:
         graph = chain()
         assert facts(graph)["kernels"][0]["lanes"] == {
-            "count": 1, "form": "scalar", "reason": "the device handles points one by one as fast",
+            "count": 1, "form": "scalar", "reason": "one point per thread is as fast on the device",
         }  # fmt: skip
         assert "per thread" not in graph.explain().replace("operations per thread", "")
         monkeypatch.setattr(backend, "target", replace(backend.target, widening="unrolled", least_threads=1))

@@ -289,9 +289,9 @@ def test_refusals():
     doubles = gp.ScalarField(np.zeros((200, 512)), dtype="float64")
     assert reason(doubles.sum(axis=1), widening="functions") == "it computes with doubles"
     assert reason(differences(wait=False)(f)) == "its threads neither wait for one another nor have loops"
-    assert reason(differences(4)(f)) == "rows of its work-groups are no vectors"
-    assert reason(differences(24)(f)) == "its threads are no whole vectors"
+    assert reason(differences(4)(f)) == "rows of its work-groups are not vectors"
+    assert reason(differences(24)(f)) == "its threads are not whole vectors"
     turned = differences(read=lambda f: _readTensor(f, _localColumn, _row))
     assert reason(turned(f)) == "its threads read at places that are no neighbours"
     assert reason(differences(read=lambda f: _convert_float(_localRow))(f)) == "threads know their row in a work-group"
-    assert reason(differences(read=lambda f: _convert_float(_groupRow))(f)) == "it can tell its work-groups"
+    assert reason(differences(read=lambda f: _convert_float(_groupRow))(f)) == "it uses indices of its work-groups"

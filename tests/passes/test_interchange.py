@@ -131,7 +131,7 @@ def test_refusals():
     assert reason(f[:, :5].sum(axis=0)) == "its rows are too short for vectors"
     assert reason(f.astype("uint8").sum(axis=0)) == ""  # what is read are floats
     bytes_ = gp.ScalarField(np.zeros((2000, 512), np.uint8))
-    assert reason(bytes_.sum(axis=0)) == "to keep what it reduces would cost more than to read"
+    assert reason(bytes_.sum(axis=0)) == "storing its partial results would cost more than reading again"
     assert reason(summed(f, border="clamp")) == "it reads beyond borders"
     assert reason(summed(f, border="unchecked")) == ""
     assert reason(gp.ScalarField(np.zeros((100, 200), np.float32)).sum(axis=0)) == "it is small"

@@ -137,9 +137,9 @@ def test_refusals():
     assert why(SEVEN, SEVEN, dtype="float16") == "its values are narrow"
     assert why(SEVEN, [*SEVEN, *SEVEN[:-1]] * 2) == "its stages compute 97 values"
     assert why(SEVEN, SEVEN[2:]) == "its stages do not read one another along layers and rows"
-    assert why(SEVEN, SEVEN, SEVEN) == "other threads need what its stages compute"
+    assert why(SEVEN, SEVEN, SEVEN) == "other threads read values of its stages"
     assert re.fullmatch(r"its windows take \d+ registers", why(SEVEN, [*SEVEN, (0, 30, 0)]))
-    assert why(SEVEN, SEVEN, local_memory_bytes=2048) == "its threads need too much of one another"
+    assert why(SEVEN, SEVEN, local_memory_bytes=2048) == "its threads read too many values of one another"
 
 
 def test_two_turns_are_a_launch():

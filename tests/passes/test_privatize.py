@@ -390,13 +390,13 @@ def test_what_stays_a_scatter(form):
         _globalThreads(f)
         _atomic_add(_pointerTo(_out0, _localColumn & 7), 1)
 
-    order = "it updates no output in a way whose order does not matter"
+    order = "it has no updates of an output that may be reordered"
     assert refused(form, body(lambda p, x: _atomic_add(p, x)), counts, f) == ""
     assert refused(form, body(lambda p, x: _atomic_xchg(p, x)), counts, f) == order
     assert refused(form, body(lambda p, x: _atomic_add(p, _convert_float(x))), gp.FieldType(9), f) == order
     assert refused(form, numbered, (counts, gp.FieldType(f.field_shape, dtype="int32")), f) == order
     assert refused(form, both, counts, f) == order
-    assert refused(form, with_groups, counts, f) == "it can tell its work-groups"
+    assert refused(form, with_groups, counts, f) == "it uses indices of its work-groups"
     most = TARGETS[form].local_memory_bytes // 2 if form == "gpu" else 1 << 18
     large = refused(form, body(lambda p, x: _atomic_add(p, x)), gp.FieldType(1 << 17, dtype="int32"), f)
     assert large == f"copies of what it updates take 524288 bytes, over {most}"

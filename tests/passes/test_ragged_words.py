@@ -86,8 +86,8 @@ def test_what_stays_bytes():
 
     many = kernel((700, 701))
     for case, reason in (
-        (kernel((700, 700)), "its rows are words, or short"),
-        (kernel((700, 127)), "its rows are words, or short"),
+        (kernel((700, 700)), "its rows are whole words, or short"),
+        (kernel((700, 127)), "its rows are whole words, or short"),
         (kernel((700, 701), "uint16"), "not all of its fields are planes of bytes"),
         (kernel((700, 701), columns=17), "it reads far away"),
         (

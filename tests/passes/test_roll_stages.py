@@ -135,7 +135,7 @@ def test_refusals():
 
     assert why("clamp", "reflect") == ""
     assert why("clamp", "reflect", shape=(2, 40)) == "its grid is smaller than its windows"
-    assert why("clamp", "wrap") == "what its stages compute does not repeat itself beyond the edges"
+    assert why("clamp", "wrap") == "values of its stages do not repeat beyond the edges"
     assert why("wrap", "wrap") == ""
     assert why("clamp", "clamp", "clamp") == "its stages build on one another"
     wide = why(
@@ -150,7 +150,7 @@ def test_refusals():
     def around(f):
         return _readTensor(f, _layer + 1, _row, _column) + _readTensor(f, _layer - 1, _row + 1, _column)
 
-    assert ROLL.refuse(staged(around(around(flat)))) == "other threads need what its stages compute"
+    assert ROLL.refuse(staged(around(around(flat)))) == "other threads read values of its stages"
 
 
 @pytest.mark.parametrize("columns", [4096, 4093])

@@ -116,14 +116,14 @@ def test_what_stays_as_it_was():
     values = Layout((70, 1), 280, behind=0)
     odd = np.pad(gp.VectorField(np.zeros((4, 64, 3), np.float32)), ((1, 2), (1, 2), (0, 0)))
     for kernel, reason in (
-        (kernel_of(far(field(4, 64), 2)), "what its points read are windows around them"),
+        (kernel_of(far(field(4, 64), 2)), "its points read windows around them"),
         (kernel_of(turned(field(4, 64))), "it reads at places that are no constant offsets from the own point"),
         (kernel_of(far(field(4, 64), 5)[:, 1:]), "its points read more than 4 others"),
         (
             kernel_of(field(4096, 64).sum(0)),
             "its threads read row after row in loops, and fewer threads would wait for memory",
         ),
-        (replace(beyond, layouts=((beyond.inputs[0], values),)), "an array of the user's is not aligned"),
+        (replace(beyond, layouts=((beyond.inputs[0], values),)), "an array of the user is not aligned"),
         (kernel_of(odd), "its planes are not aligned alike"),
         (replace(beyond, target=replace(WIDENED, least_threads=1 << 20)), "more lanes would leave too few threads"),
     ):

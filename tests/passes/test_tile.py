@@ -273,7 +273,7 @@ def test_what_is_not_tiled():
     assert refused(stages) == ""
     assert refused(stages, widening="vector") == "only GPUs have local memory of their own"
     assert refused(stages, local_memory_bytes=256) == "a tile of its stages does not fit in local memory"
-    assert refused(f * 2) == "no thread needs what others compute or read"
+    assert refused(f * 2) == "its threads share no values or reads"
     large = [(r, c) for r in range(-3, 4) for c in range(-3, 4)]
     assert len(kernels_of(moving(taps(f, large, "clamp")))) == 2
     assert len(kernels_of(taps(taps(f, DOWN, "clamp"), ACROSS, "wrap"))) == 2

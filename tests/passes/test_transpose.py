@@ -306,7 +306,7 @@ def test_refusals():
     assert reason(lambda f: _readTensor(f, _row, _row)) == nothing
     assert reason(lambda f: _readTensor(f, 1, 2), outputs=gp.FieldType(())) == nothing
     assert reason(lambda f: _readTensor(f, _column, _row), outputs=gp.FieldType((64, 60))) == nothing
-    assert reason(lambda f: _readTensor(f, _column, _row) + _localColumn) == "it can tell its work-groups"
+    assert reason(lambda f: _readTensor(f, _column, _row) + _localColumn) == "it uses indices of its work-groups"
     scattered = gp.operator(name="one", outputs=f.type)(
         lambda f: _writeTensor(_out0, _readTensor(f, _column, _row), _row, _columns - 1 - _column)
     )
@@ -315,7 +315,7 @@ def test_refusals():
     assert TRANSPOSE.refuse(replace(kernel, target=CUDA)) == "it is small"
     strided = layout_of(f.type, (128, 1))
     elsewhere = replace(kernel, layouts=((kernel.inputs[0], strided),))
-    assert TRANSPOSE.refuse(elsewhere) == "an array of the user's is not aligned"
+    assert TRANSPOSE.refuse(elsewhere) == "an array of the user is not aligned"
 
 
 @pytest.mark.parametrize("shape", [(2048, 4096), (2047, 4095)], ids=str)

@@ -117,7 +117,7 @@ FRAME = gp.FieldType((2, 3))
         ([1, 2], "fetch: `out=` takes a NumPy array, not a list"),
         (np.zeros((3, 2), "f"), r"fetch: `out=` takes an array of shape \(2, 3\) and dtype float32, not one of shape \(3, 2\)"),
         (np.zeros((2, 3)), "and dtype float64"),
-        (np.zeros((3, 2), "f").T, "fetch: `out=` takes an array that lies in one piece"),
+        (np.zeros((3, 2), "f").T, "fetch: `out=` takes a contiguous array, in C order"),
         (np.broadcast_to(np.float32(0), (2, 3)), "read-only"),
     ],
 )  # fmt: skip

@@ -100,13 +100,17 @@ def test_drivers_say_nothing_by_themselves(name: str, capfd: pytest.CaptureFixtu
     ("target", "form", "message"),
     [
         (None, "binary", "there is no form 'binary'; one of 'text', 'resources', 'ptx', 'sass'"),
-        ("opencl:cpu", "ptx", "ptx is a form of CUDA's; name a target as cuda:sm_90"),
+        ("opencl:cpu", "ptx", "ptx is a form of CUDA kernels; name a target as cuda:sm_90"),
         (
             "opencl:cpu",
             "resources",
-            "what kernels take is known of OpenCL's devices and of CUDA's targets, not of opencl:cpu",
+            "the resources of kernels are known for OpenCL devices and CUDA targets, not for opencl:cpu",
         ),
-        (None, "resources", "what kernels take is known of OpenCL's devices and of CUDA's targets, not of reference"),
+        (
+            None,
+            "resources",
+            "the resources of kernels are known for OpenCL devices and CUDA targets, not for reference",
+        ),
     ],
 )
 def test_forms_that_are_none(target: str | None, form: str, message: str) -> None:

@@ -117,7 +117,7 @@ def test_steps_wait_only_for_what_they_take():
         window.step()
         with pytest.raises(gp.SemanticError, match=r"`counted` \(.*:\d+\): `out0`, by `_atomic_add`: .*`combine=`"):
             window.read("counts")
-        with pytest.raises(gp.SemanticError, match=r"`counted` \(.*:\d+\).* windows give parts of it"):
+        with pytest.raises(gp.SemanticError, match=r"`counted` \(.*:\d+\).* a window computes a part of it"):
             stirred().window((0, 0), (5, 10)).step()
 
 

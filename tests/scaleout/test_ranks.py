@@ -281,7 +281,7 @@ def test_reductions_are_of_the_whole_grid():
         np.testing.assert_allclose(total, graph.read("u").sum(dtype="f8"), rtol=1e-6)
         u = graph.read("u")
         assert result[6] == (u > 0.5).sum() and np.array_equal(result[7], u.min(0))
-        with pytest.raises(gp.SemanticError, match="over all axes: windows give parts of it; `combine=` is to give"):
+        with pytest.raises(gp.SemanticError, match="over all axes: a window computes a part of it; give `combine=`"):
             levelled(start).window((0, 0), (9, 3)).step()
     assert "stage 0: operator `max`" in message and "stage 1: operator `max`" in message and "whole" not in message
 

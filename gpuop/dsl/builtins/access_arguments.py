@@ -157,7 +157,7 @@ def _bordered(
     fills = {tuple(part.text for part in fill): fill for _, fill in rules if fill}
     if len(fills) > 1:
         raise SemanticError(
-            f"{name}: outside of a field is one number, whatever the axis, so `border=` has no two of them"
+            f"{name}: the value outside of a field is one number for all axes, so `border=` takes no two numbers"
         )
     common_rule = "fill" if fills else next((rule for rule, _ in reversed(rules) if rule != "unchecked"), "unchecked")
     if len(point) == len(grid):
@@ -173,7 +173,7 @@ def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
     if numeric(border):
         return "fill", fill_of(field_type, border, "border")
     if border is not None and not isinstance(border, str):
-        raise SemanticError(f"a `border=` is a number of Python's or one of {BORDER_WORDS}, not {described(border)}")
+        raise SemanticError(f"`border=` is a Python number or one of {BORDER_WORDS}, not {described(border)}")
     if border not in WORDS:
         word = next((f'"{row.word}"{row.hint}' for row in WORDS.values() if border in row.elsewhere), None)
         near = get_close_matches(str(border), WORDS, 1)

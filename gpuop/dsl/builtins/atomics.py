@@ -57,7 +57,7 @@ def _pointerTo(what: Operand, *place: Operand, offset: Any = None) -> Pointer:
         return Pointer(field, Type(field.type.storage), point, element)
     if place or offset is not None:
         raise SemanticError(
-            "`_pointerTo` takes coordinates after an output only; an array's are in brackets, `a[i, j]`"
+            "`_pointerTo` takes coordinates after an output only; an element of an array is written in brackets, `a[i, j]`"
         )
     if isinstance(what, LocalVariable):
         if what.type.lanes > 1:
@@ -72,7 +72,7 @@ def _pointerTo(what: Operand, *place: Operand, offset: Any = None) -> Pointer:
     named = any(value is what for value in caller().f_locals.values())  # then it is a value, which may be used again
     if isinstance(loaded, Load) and isinstance(expr, Ref) and not named and recorder.retract(expr.var):
         return Pointer(loaded.memory, loaded.type, loaded.index)
-    what_else = " (of a vector's components there is none)" if isinstance(loaded, Lane) else ""
+    what_else = " (components of vectors have no pointer)" if isinstance(loaded, Lane) else ""
     raise SemanticError(
         f"`_pointerTo` takes a variable, an array's element written in it (`_pointerTo(a[i])`) or an output, "
         f"not {shown(what)}{what_else}"

@@ -61,7 +61,7 @@ def _parts(recorder: Recorder, word: str, over: Any) -> Extent | str:
     if isinstance(over, TargetExpression):
         return extent(over, "`over=`")
     if not is_integer(over):
-        raise SemanticError(f"{word}: `over=` is the name of an axis, or how many threads, not {described(over)}")
+        raise SemanticError(f"{word}: `over=` is the name of an axis, or a number of threads, not {described(over)}")
     sizes = recorder.work_group
     threads = int(np.prod([n for n in sizes if isinstance(n, int)]))
     if over < 1 or (all(isinstance(n, int) for n in sizes) and threads % over):
@@ -348,8 +348,8 @@ def _check_alone(word: str, operation: Combination) -> None:
         or not all(isinstance(stmt, ORDERED) for stmt in walk(operation.body))
     ):
         raise SemanticError(
-            f"the function that {word} combines values by uses only these two and constants: it runs in any thread; "
-            "it reads and writes no memory, and knows no other value of the kernel's"
+            f"the function that {word} combines values with uses its two arguments and constants only, as it runs in any "
+            "thread: it accesses no memory and no other value of the kernel"
         )
 
 
@@ -358,5 +358,5 @@ def identity_of(word: str, op: Any, kind: Type, identity: Operand) -> Expr:
     if identity is not None:
         return convert(identity, kind)
     if not isinstance(op, str):
-        raise SemanticError(f"{word} of a function takes `identity=`, which the first thread gets")
+        raise SemanticError(f"{word} with a function needs `identity=`, the value before the first thread")
     return convert(MONOIDS[op].identity(kind.dtype), kind)

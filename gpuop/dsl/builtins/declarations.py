@@ -98,7 +98,7 @@ def _var(value: Operand) -> Variable:
 def tensor_type(field: FieldLike, whole: bool) -> Type:
     if not isinstance(field, FieldLike):
         raise SemanticError(
-            f"the tensor's type is that of a Field, not of {described(field)}; `_var(x)` copies a value"
+            f"a variable for tensors takes its type from a Field, not from {described(field)}; `_var(x)` copies a value"
         )
     planes = field.type.planes if whole else 1
     if planes > SMALL_TENSOR:

@@ -104,7 +104,9 @@ def _unroll_factor(unroll: Any) -> int:
     if isinstance(unroll, (bool, np.bool_)):
         return 0 if unroll else 1
     if not is_integer(unroll) or unroll < 1:
-        raise SemanticError(f"`unroll=` is True, False, or how many iterations become one, 1 or more, not {unroll!r}")
+        raise SemanticError(
+            f"`unroll=` is True, False, or the number of iterations that become one, 1 or more, not {unroll!r}"
+        )
     return int(unroll)
 
 

@@ -198,7 +198,7 @@ def _constantArray(values: Any) -> ArrayVariable:
     size = table.nbytes + sum(d.array.nbytes for d in recorder.shared if d.array.space == "constant")
     if size > CONSTANT_BYTES:
         raise SemanticError(
-            f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead{of_weights(table)}"
+            f"the constant tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead{of_weights(table)}"
         )
     kind = Type(BY_NUMPY[table.dtype.name])
     array = Array(

@@ -58,7 +58,7 @@ def selected(*args: Any) -> Value:
     if isinstance(k, Value) or not is_integer(k):
         shown = "a recorded value" if isinstance(k, Value) else described(k)
         raise SemanticError(
-            f"`_select(values, k)` takes an integer of Python's, not {shown}; `_switch(k, _sort(values))` selects by a recorded one"
+            f"`_select(values, k)` takes a Python integer, not {shown}; `_switch(k, _sort(values))` selects by a recorded one"
         )
     if not -len(operands) <= k < len(operands):
         raise SemanticError(f"`_select(values, k)` of {len(operands)} values has no k = {k}")

@@ -58,7 +58,9 @@ def _element_count(recorder: Recorder) -> Expr:
 def _first(name: str) -> Recorder:
     recorder = current(f"`{name}`")
     if len(recorder.scopes) > 1 or recorder.scope.statements or recorder.shared:
-        raise SemanticError(f"`{name}` stands first in a body: what was recorded before it knows other threads")
+        raise SemanticError(
+            f"`{name}` comes first in a body: statements before it were recorded for another thread grid"
+        )
     return recorder
 
 
@@ -164,7 +166,9 @@ def _grid(recorder: Recorder, shape: Any) -> Shape:
         grid.extents = extents
         raise grid
     if min(recorder.grid_chosen) < 0:
-        raise SemanticError(f"an extent of a thread grid is 0 or more, and for a target {min(recorder.grid_chosen)}")
+        raise SemanticError(
+            f"an extent of a thread grid is 0 or more, and for one target it is {min(recorder.grid_chosen)}"
+        )
     return Shape(recorder.grid_chosen)
 
 

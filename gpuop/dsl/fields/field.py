@@ -320,14 +320,14 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
     def __bool__(self) -> bool:
         if self.type.array_shape.points != 1 and is_chained(sys._getframe(1)):
             raise SemanticError(
-                f"a chained comparison such as `a < f < b` is an `and` of Python's, which asks a {self.type} Field for one truth "
-                "value; write `(a < f) & (f < b)`"
+                f"a chained comparison such as `a < f < b` is an `and` in Python, which asks a {self.type} Field for one "
+                "truth value; write `(a < f) & (f < b)`"
             )
         return bool(self._scalar("the truth value"))
 
     def __index__(self) -> NoReturn:
         raise UnsupportedError(
-            "a Field is no Python integer: its value is not known before it runs; `int(f)` evaluates a 0D one"
+            "a Field is not a Python integer: its value is not known before it runs; `int(f)` evaluates a 0D one"
         )
 
     def __float__(self) -> float:
@@ -378,7 +378,10 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         if device is not None and device != there:
             raise BufferError(f"the values are on {there}, not on {device}")
         if copy and not hasattr(values, "copy"):
-            raise BufferError("a field's values are shared where they are: copy what is taken")
+            raise BufferError(
+                "this array is shared without a copy only: leave out `copy=True`, and copy the array that the other library "
+                "has of it"
+            )
         return (values.copy() if copy else values).__dlpack__(stream=None if stream is UNSAID else stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -412,7 +415,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
 
     def __enter__(self) -> NoReturn:
         raise UnsupportedError(
-            "a Field is no block: `np.where(f > 0, a, b)` chooses between Fields, and kernels have `with _if(_readTensor(f) > 0):`"
+            "a Field does not open a block: `np.where(f > 0, a, b)` chooses between Fields, and kernels have `with "
+            "_if(_readTensor(f) > 0):`"
         )
 
     def __exit__(self, *exc: object) -> None:

@@ -134,8 +134,8 @@ def _check_has_numbers(value: Any) -> None:
         )
     if getattr(value, "requires_grad", False) is True:
         raise SemanticError(
-            "a tensor that requires a gradient cannot be a Field, as PyTorch would not know what is computed of it: "
-            "give `tensor.detach()`"
+            "a tensor that requires a gradient cannot be a Field, as PyTorch would not see what is computed with it: give "
+            "`tensor.detach()`"
         )
 
 

@@ -12,7 +12,7 @@ WAYS = {  # by NumPy name
     "partition": "`np.sort(f, axis)` is in that order too", "argpartition": "`np.argsort(f, axis)` is in that order too",
     "lexsort": "`np.argsort` is stable: sort by the last key first", "sort_complex": "complex numbers have no order",
     "insert": "`np.concatenate` of slices puts values between", "resize": "`np.tile` and a slice repeat values",
-    "block": "`np.concatenate` and `np.stack` put fields together", "trim_zeros": "slices cut, at places that are known",
+    "block": "`np.concatenate` and `np.stack` put fields together", "trim_zeros": "slices cut at known places",
     "compress": "`np.take(f, np.flatnonzero(mask))` takes what a mask names",
     "extract": "`np.take(f, np.flatnonzero(mask))` takes what a mask names",
     "put": _CHANGE, "place": _CHANGE, "putmask": _CHANGE, "copyto": _CHANGE, "put_along_axis": _CHANGE, "fill_diagonal": _CHANGE,
@@ -35,6 +35,6 @@ WAYS = {  # by NumPy name
 }  # fmt: skip
 ATTRIBUTES = {
     "next": "`.next` is only set, inside a graph's `with`; `graph.read(f)` gives what a field is after a step",
-    "strides": "where values lie is the library's business", "flat": "`f.ravel()` is the field in one row",
+    "strides": "gpuop chooses the layout of values in memory", "flat": "`f.ravel()` is the field in one row",
     "sort": "`np.sort(f, axis)` is the field in order; fields do not change", "median": "`np.median(f, axis)` is a field",
 }  # fmt: skip

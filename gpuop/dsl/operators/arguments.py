@@ -197,7 +197,7 @@ def _refuse_buffer(pipeline: str, name: str, value: Any) -> None:
     """Refuse memory that is not an array."""
     if isinstance(value, (memoryview, bytearray, PlainArray)):
         raise SemanticError(
-            f"argument `{name}` of {pipeline} is {described(value)}, no array of NumPy's or of another library's; give "
+            f"argument `{name}` of {pipeline} is {described(value)}, not an array of NumPy or of another library; give "
             f"`np.asarray({name})`"
         )
 

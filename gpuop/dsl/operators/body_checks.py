@@ -30,8 +30,8 @@ def check_nesting(body: Block) -> None:
     depth, stmt = deepest(body)
     if depth > MOST_NESTED:
         raise SemanticError(
-            f"blocks and branches of `_elseif` are in one another {depth} deep, and compilers take {MOST_NESTED}; "
-            "look values up in a `_constantArray`, join conditions with `&`, or write several operators",
+            f"blocks and branches of `_elseif` are nested {depth} deep, and compilers take {MOST_NESTED}; look values up in a "
+            "`_constantArray`, join conditions with `&`, or write several operators",
             getattr(stmt, "loc", None),
         )
 
@@ -180,9 +180,9 @@ def _check_neighbours(kernel: Kernel, slot: OutputSlot) -> None:
     for stmt in walk(kernel.body):
         if isinstance(stmt, Atomic) and stmt.op == "read" and stmt.memory is slot.param and stmt.index != here:
             raise SemanticError(
-                f"{slot.shown} is updated, and every thread writes its own point of it: others read that in no certain order; what "
-                "other points held before is read from the same field given as one more argument, and what threads of a "
-                "work-group wrote after `_syncThreadsGlobal()`",
+                f"{slot.shown} is updated in place, and each thread writes its own point: another thread may read that point "
+                "before or after this; for the values from before give the same field as one more argument, and for those "
+                "that the work-group wrote wait by `_syncThreadsGlobal()`",
                 stmt.loc,
             )
 

@@ -160,8 +160,8 @@ def _filled(slot: OutputSlot) -> float:
     fill = _default(slot)
     if not uniform(fill):
         raise SemanticError(
-            f"{slot.shown} is written at computed places, and starts from one number in all of its memory, which "
-            "`default=` of complex numbers is only where its real and imaginary part are equal, as in default=0"
+            f"{slot.shown} is written at computed places, so all of its memory starts from one number: the real and the "
+            "imaginary part of its `default=` are equal, as in default=0"
         )
     return fill[0].value
 

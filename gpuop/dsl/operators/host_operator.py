@@ -31,7 +31,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
     Args:
         function: gets an array of each field, its own to change, of `field_shape + tensor_shape` in the field's dtype; it
             returns an array of each output, in a tuple if there are several.
-        fields: Fields; what is no Field belongs into the function.
+        fields: Fields; other values belong into the function.
         outputs: a FieldType, or a tuple of up to 10.
 
     Returns:
@@ -65,7 +65,7 @@ def name_of_function(kind: str, function: Callable[..., Any], fields: Sequence[A
     for field in fields:
         if not isinstance(field, Field):
             raise SemanticError(
-                f"{kind} operator `{name}` wants Fields, not {described(field)}; what is no Field belongs into the function"
+                f"{kind} operator `{name}` wants Fields, not {described(field)}; other values belong into the function"
             )
     return name
 

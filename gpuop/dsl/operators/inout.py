@@ -77,7 +77,7 @@ def _in_planes(recorder: Recorder, name: str, field: Field) -> Field:
     """The field, or a copy if its memory layout is not that of gpuop."""
     if isinstance(field.node, Leaf) and field.node.by_value:
         raise SemanticError(
-            f"`{name}` is a parameter, which lies in no memory that threads could update together; read it as another argument"
+            f"`{name}` is a parameter, which has no memory that threads could update; read it as another argument"
         )
     node = services.above.own(field.node)
     recorder.hints[node] = name

@@ -335,7 +335,7 @@ MATRICES = (
     "; a matrix is written by its elements, which count row by row: `_writeTensorElement(_out0, value, 1)` of "
     "`outputs=gp.FieldType(f.field_shape, (2, 2))`"
 )
-ARRAYS = "; what a Field holds at each point is `_readTensor(f)` there, and `f.numpy()` of all points is for the host"
+ARRAYS = "; `_readTensor(f)` is the value of a Field at a point, and `f.numpy()` those of all points, for the host"
 
 
 def write_returned(recorder: Recorder, returned: Any, fields: list[Field], declared: Any, default: Any) -> None:

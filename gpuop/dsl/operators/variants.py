@@ -115,7 +115,9 @@ def grids(extents: tuple[Extent, ...]) -> list[tuple[int, ...]]:
     """
     distinct = dict.fromkeys(_values(extents))
     if len(distinct) > MOST_GRIDS:
-        raise SemanticError(f"an operator is recorded for each thread grid: {len(distinct)} are more than {MOST_GRIDS}")
+        raise SemanticError(
+            f"an operator is recorded for each of its thread grids, and {len(distinct)} are more than {MOST_GRIDS}"
+        )
     return list(distinct)
 
 

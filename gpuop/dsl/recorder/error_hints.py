@@ -18,7 +18,8 @@ from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.value import Value
 
 ENDLESS = (
-    "what this calls ends in itself without end; a kernel repeats by `with _for(n) as i:` or `with _while(condition):`"
+    "a function that this calls calls itself without end; a kernel repeats by `with _for(n) as i:` or `with "
+    "_while(condition):`"
 )
 
 

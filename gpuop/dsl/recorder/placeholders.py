@@ -23,8 +23,8 @@ TAKE_PAIRS = {
     "choose",
 }  # the same on pairs and on complex numbers, as are `_complexMul` and its like
 PAIR_ADVICE = {
-    "mul": "`*` multiplies pairs part by part; complex numbers are multiplied by `_complexMul(a, b)`",
-    "div": "`/` divides pairs part by part; complex numbers are divided by `_complexDiv(a, b)`",
+    "mul": "`*` multiplies pairs part by part; `_complexMul(a, b)` multiplies complex numbers",
+    "div": "`/` divides pairs part by part; `_complexDiv(a, b)` divides complex numbers",
     "power": "`**` takes pairs part by part; powers of complex numbers are `_complexPow(a, b)`",
     "exp": "of complex numbers it is `_complexExp(z)`",
     "log": "of complex numbers it is `_complexLog(z)`",

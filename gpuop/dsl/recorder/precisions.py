@@ -40,8 +40,8 @@ class precision:
     def __enter__(self) -> None:
         if recording() is not None:
             raise SemanticError(
-                "an operator computes as exactly in all of its body: put `with gp.precision(…):` around its call, "
-                "or give it a `precision=`"
+                "an operator has one precision in all of its body: put `with gp.precision(…):` around its call, or give it a "
+                "`precision=`"
             )
         _chosen().append(self._mode)
 

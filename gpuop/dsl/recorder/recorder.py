@@ -179,8 +179,8 @@ class Recorder:
     def push(self, scope: Scope) -> None:
         if len(self.scopes) > MOST_NESTED:
             raise SemanticError(
-                f"blocks are in one another more than {MOST_NESTED} deep, which compilers do not take; "
-                "join conditions with `&`, or write several operators",
+                f"blocks are nested more than {MOST_NESTED} deep, which compilers do not take; join conditions with `&`, or "
+                "write several operators",
                 scope.loc,
             )
         self.scopes.append(scope)

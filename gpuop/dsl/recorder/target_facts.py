@@ -57,8 +57,8 @@ class TargetExpression(Arithmetic["TargetExpression"]):
 
     def _no_number(self) -> NoReturn:
         raise SemanticError(
-            f"`{self!r}` is known only when code is generated: it is no Python number; "
-            "it may be an extent of `_localThreads`, of an array or of a `_for`"
+            f"`{self!r}` is known only when code is generated: it is not a Python number; it may be an extent of "
+            "`_localThreads`, of an array or of a `_for`"
         )
 
     __int__ = __float__ = __index__ = _no_number
@@ -93,8 +93,8 @@ def _operand(operand: Any) -> Known:
     if plain is None:
         description = "a recorded value" if hasattr(operand, "expr") else described(operand)
         raise SemanticError(
-            f"a target expression is computed of facts of the target, numbers and texts, not of {description}; "
-            "put what depends on the target into `with _codegenIf(c):` blocks"
+            f"a target expression takes facts of the target, numbers and texts, not {description}; put what depends on the "
+            "target into `with _codegenIf(c):` blocks"
         )
     return plain
 
@@ -102,8 +102,8 @@ def _operand(operand: Any) -> Known:
 def misplaced(value: TargetExpression) -> SemanticError:
     """Error for a target expression in the place of a thread value."""
     return SemanticError(
-        f"`{value!r}` is known only when code is generated, and is no value of a thread's: "
-        "decide on it by `with _codegenIf(c):`; it may be an extent of `_localThreads`, of an array or of a `_for`"
+        f"`{value!r}` is known only when code is generated, and is not a value of a thread: decide on it by `with "
+        "_codegenIf(c):`; it may be an extent of `_localThreads`, of an array or of a `_for`"
     )
 
 

@@ -40,7 +40,8 @@ Operand = Any  # operand of kernel arithmetic: a Value, a number, or a 0D scalar
 
 
 PRODUCT = (
-    "`@` is no product of kernel values; `_dot(a, b)` is that of two vectors, and `@` that of Fields outside of kernels"
+    "`@` does not multiply kernel values; `_dot(a, b)` is the product of two vectors, and `@` multiplies Fields outside of "
+    "kernels"
 )
 
 
@@ -145,7 +146,7 @@ class Value(Arithmetic["Value"]):
     def __bool__(self) -> NoReturn:
         if is_chained(sys._getframe(1)):
             raise SemanticError(
-                "a chained comparison such as `a < x < b` is an `and` of Python's, which asks a recorded value for its truth; "
+                "a chained comparison such as `a < x < b` is an `and` in Python, which asks a recorded value for its truth; "
                 "write `(a < x) & (x < b)`"
             )
         raise SemanticError(
@@ -161,8 +162,8 @@ class Value(Arithmetic["Value"]):
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError(
-            "a recorded value is nothing to NumPy, and no index of its arrays: it exists only on the device; "
-            "`table = _constantArray(array)` makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses, and "
+            "NumPy does not compute with a recorded value, or index an array by it: it exists only on the device; `table = "
+            "_constantArray(array)` makes a table for computed indices, as in `table[i]`; `_where(c, a, b)` chooses, and "
             "`_sum(values)`, `_min` and `_max` take lists of values"
         )
 
@@ -189,7 +190,9 @@ class Value(Arithmetic["Value"]):
     __rmatmul__ = __matmul__
 
     def __enter__(self) -> NoReturn:
-        raise UnsupportedError("a kernel value is no block; write `with _if(condition):`, or `with _while(condition):`")
+        raise UnsupportedError(
+            "a kernel value does not open a block; write `with _if(condition):`, or `with _while(condition):`"
+        )
 
     def __exit__(self, *exc: object) -> None:
         """Python looks for it before it enters."""
@@ -312,7 +315,7 @@ def _number(value: Number, target: DType) -> Const:
         value = float(value)  # beyond every integer of the device
     source = DOUBLE if isinstance(value, float) else LONG if -(2**63) <= value < 2**63 else ULONG
     if not source.holds(value):
-        raise SemanticError(f"{value} fits no type of the device's")
+        raise SemanticError(f"{value} does not fit any type of the device")
     return fold_cast(constant(value, source), Type(target), True)
 
 
@@ -321,7 +324,7 @@ def integer(value: Operand, what: str) -> Expr:
     expr = literal_atom(value)
     if not expr.type.integer or expr.type.lanes > 1:
         divided = isinstance(value, float)  # a Python float, the only way to get one here
-        advice = "Python's `/` of its integers gives a float, write `//`; " if divided else ""
+        advice = "`/` of Python integers gives a float, write `//`; " if divided else ""
         raise SemanticError(
             f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
         )

@@ -46,8 +46,8 @@ class Variable(Value):
         """Assign the result of `v += e` and its like. An integer variable truncates a float every time, which is hardly meant."""
         if self.type.integer and value.type.kind == "f":
             message = (
-                f"`{self.hint}` is {article(str(self.type))} variable, so what a float makes of it is truncated each time; "
-                f"declare `{self.hint} = _var(0.0)`, or say so by `{self.hint} @= …`"
+                f"`{self.hint}` is {article(str(self.type))} variable, so a float result is truncated each time; declare "
+                f"`{self.hint} = _var(0.0)`, or say so by `{self.hint} @= …`"
             )
             warn(message)
         return self._become(value)

@@ -32,8 +32,8 @@ from gpuop.runtime.execute import Prepared
 
 SIZES_KEPT = 64
 AT_ONCE = (
-    "computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration; make the bundle of a function "
-    "that has all of it, or give it what was computed"
+    "computes when it is called, so it cannot be a part of a ComputeGraph, a pipeline or an iteration; compile a bundle of "
+    "the whole function, or call it with values that are computed"
 )
 
 

@@ -159,8 +159,8 @@ def _compare(
 def _per_size(what: str, sizes: Sizes) -> str:
     values = " and ".join(map(str, sizes))
     return (
-        f"{what} where open extents are {values}: Python computes with an extent, or so few points, or so many, are planned "
-        "otherwise; write the extents, and make a bundle for each size"
+        f"{what} where open extents are {values}: Python code computes with an extent, or the plan is another one for so few "
+        "or so many points; write the extents, and make a bundle for each size"
     )
 
 

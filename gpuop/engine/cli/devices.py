@@ -54,7 +54,7 @@ def _measured(backend: Backend) -> Iterator[str]:
     yield f"{', '.join(copies)}; a launch takes {1e6 * facts.launch:.3g} µs"
     one = facts.seconds(OPERATION)
     near = facts.seconds(NEIGHBOUR) / one
-    yield f"{1e-9 / one:.3g} billion operations on float32 in a second; to read a neighbour takes {near:.3g} of them"
+    yield f"{1e-9 / one:.3g} billion operations on float32 a second; reading a neighbour takes as long as {near:.3g} of them"
     if backend.target.device == "cpu":
         yield f"{1e-9 / facts.seconds(VECTOR):.3g} billion in vectors"
     for dtype in ("float32", "float64"):

@@ -58,7 +58,7 @@ def recorded(
         except SemanticError as wrong:
             if not sizes:
                 raise
-            note = f"open extents are {', '.join(map(str, sizes))} here; those of one number, as ?1, are equal"
+            note = f"open extents are {', '.join(map(str, sizes))} here; extents of the same number, as ?1, are equal"
             raise SemanticError(f"{wrong.message} ({note})", wrong.loc) from None
 
     return name, len(numbers), record

@@ -63,7 +63,7 @@ class GraphDefinition:
                 "only a field made from an array has a `.next`: it is a state, and the array is what it starts from"
             )
         if leaf in _owners:
-            raise SemanticError("this field has a `.next` already; a state is driven once")
+            raise SemanticError("this field has a `.next` already, and a state takes one")
         if leaf.number < self.begun:
             raise SemanticError(
                 "this field was made before the `with` of the graph, and is a constant inside; make the state inside of it"

@@ -21,7 +21,7 @@ UNSEEN = 4  # steps that a graph in a thread may enqueue before it waits for the
 def times(n: object) -> int:
     """Check a number of steps; SemanticError for any other value."""
     if not is_integer(n) or n < 0:
-        raise SemanticError(f"a graph steps a number of times, not {n!r}")
+        raise SemanticError(f"a graph takes a number of steps, 0 or more, not {n!r}")
     return int(n)
 
 

@@ -209,7 +209,9 @@ class GraphWindow:
         """Compute the collective values of the current states, from the parts of all windows."""
         if self._combine is None:
             first = self._stages[0].joint[0]
-            raise SemanticError(f"{first}: windows give parts of it; `combine=` is to give those of all windows")
+            raise SemanticError(
+                f"{first}: a window computes a part of it; give `combine=`, a function that gives the parts of all windows"
+            )
         self._bound.settle()
         for stage in self._stages:
             buffers = self._bound.now[1].buffers

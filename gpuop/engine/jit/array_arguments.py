@@ -174,8 +174,9 @@ def an_array(value: Any) -> Any:
     """A value as a NumPy array; SemanticError for a value that is recorded in a kernel."""
     if isinstance(value, Value):
         raise SemanticError(
-            "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it "
-            "makes, as in `_readTensor(gp.ndimage.gaussian_filter(f, 1))`; of what a body computes it takes the operator's result"
+            "functions of gpuop take whole fields, and a recorded value is that of one point: call them with the field, and "
+            "read the result, as in `_readTensor(gp.ndimage.gaussian_filter(f, 1))`; for values that a body computes, call "
+            "them with the result of the operator"
         )
     return np.asarray(value)
 

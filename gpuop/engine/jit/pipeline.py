@@ -343,8 +343,8 @@ class Pipeline(Tokenized):
             source = node.source if isinstance(node, Leaf) else None
             if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):
                 raise SemanticError(
-                    f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that another call of a pipeline was "
-                    "given; make it an argument of this one"
+                    f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that was an argument of another call "
+                    "of a pipeline; make it an argument of this one"
                 )
 
     # --- windows --------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from gpuop.runtime.base.stream_arrays import StreamArrays
 
 Array = NDArray[Any]
 NO_ARRAYS = (
-    "{} has no arrays for a DeviceOperator, as CUDA's devices and CPUs have; a gp.HostOperator takes values to the host"
+    "{} has no arrays for a DeviceOperator, as CUDA devices and CPUs have; a gp.HostOperator takes values to the host"
 )
 Buffer = Any  # a memory handle of the device
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"

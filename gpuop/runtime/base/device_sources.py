@@ -59,7 +59,7 @@ class Shared(LeafSource):
         return device.take(self.memory, self.backend, None)
 
     def read(self) -> NoReturn:
-        raise AssertionError("what is shared is used where it is")
+        raise AssertionError("shared memory is used where it is")
 
 
 @dataclass(frozen=True)

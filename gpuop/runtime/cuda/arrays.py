@@ -50,7 +50,7 @@ def borrow(memory: CudaMemory, ordinal: int, array: Any) -> ImportedArray:
         try:
             return ImportedArray(memory, dlpack.take(array.__dlpack__(stream=memory.handle)))
         except (BufferError, RuntimeError) as refused:
-            raise DeviceError(f"its library does not give this array's memory away: {refused}") from None
+            raise DeviceError(f"its library does not export the memory of this array: {refused}") from None
     return ImportedArray(memory, _by_interface(memory, ordinal, array, array.__cuda_array_interface__))
 
 
@@ -106,8 +106,8 @@ def cupy_arrays(memory: CudaMemory, fields: Sequence[Memory]) -> Iterator[list[A
         cupy = importlib.import_module("cupy")
     except ImportError as missing:
         raise DeviceError(
-            f"a DeviceOperator on {memory.name} works with CuPy's arrays, and there is no CuPy ({missing}): install cupy-cuda12x "
-            "or that of your CUDA, or take gp.HostOperator, whose values go to the host and back"
+            f"a DeviceOperator on {memory.name} works with CuPy arrays, and CuPy is not installed ({missing}): install "
+            "cupy-cuda12x or the package for your CUDA, or take gp.HostOperator, whose values go to the host and back"
         ) from None
     with memory.active(), cupy.cuda.Device(memory.ordinal), _stream(cupy, memory):
         yield [_array(cupy, memory, kind, buffer) for kind, buffer in fields]

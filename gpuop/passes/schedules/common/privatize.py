@@ -38,11 +38,11 @@ LEAST = 64  # least points of a strip
 def refuse(kernel: Kernel) -> str:
     outputs = updates(kernel)
     if not outputs:
-        return "it updates no output in a way whose order does not matter"
+        return "it has no updates of an output that may be reordered"
     if kernel.intermediates:
         return "it has stages"
     if tells_groups(kernel) or kernel.whole:
-        return "it can tell its work-groups"
+        return "it uses indices of its work-groups"
     for stmt in walk(kernel.body):
         if isinstance(stmt, (Barrier, Print)) or (isinstance(stmt, Declare) and stmt.array.space == "local"):
             return f"it has {'local memory' if isinstance(stmt, Declare) else f'{type(stmt).__name__.lower()}s'}"

@@ -198,7 +198,7 @@ def refused_reads(kernel: Kernel) -> str:
     """Return the reason why reads form no windows; empty where they do."""
     elsewhere = {e.field for e in expressions(kernel.body) if isinstance(e, Read) and not is_placed(e)}
     if not elsewhere.isdisjoint(kernel.intermediates):
-        return "it reads one point of what its stages compute"
+        return "it reads single points of its stages"
     for read in around(kernel):
         if read.field.type.field_shape != kernel.domain.shape:
             return "it reads fields of another grid"

@@ -36,11 +36,11 @@ def refuse(kernel: Kernel) -> str:
     if kernel.intermediates:
         return "it has stages"
     if tells_groups(kernel) or kernel.whole:
-        return "it can tell its work-groups"
+        return "it uses indices of its work-groups"
     if reason := refused_layouts(kernel):
         return reason
     if kernel.machine.device != "cpu" and not kernel.aligned(ACCESS // max(_sizes(kernel))):
-        return "an array of the user's is not aligned"
+        return "an array of the user is not aligned"
     if reason := next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), ""):
         return reason
     axis = transposed_axis(kernel)

@@ -71,12 +71,12 @@ def _refusal(kernel: Kernel) -> str:
     if any(isinstance(e, ir.Index) and e.axis == "column" and e.offset for e in parts):
         return "it reads neighbours"
     if any(var.type.kind == "b" or var.type.lanes > 1 or var.type.dtype is HALF for var in live):
-        return "it keeps what is no number of its own from loop to loop"
+        return "it carries values other than numbers from loop to loop"
     for loop in _loops(kernel):
         reads = {(e.field, e.element) for e in expressions(loop.body) if isinstance(e, ir.Read) and is_own(e.field)}
         of_point = sum(field.type.storage.bits // 8 for field, _ in reads)
         if 2 * _size(var for var in live if var in touched((loop,))) > _rows(loop) * of_point:
-            return "to keep what it reduces would cost more than to read"
+            return "storing its partial results would cost more than reading again"
     return ""
 
 

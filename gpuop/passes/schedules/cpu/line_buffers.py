@@ -61,7 +61,7 @@ def refuse(kernel: Kernel) -> str:
     if not kernel.intermediates:
         return "it has no stages"
     reason = refused_doubles(kernel) or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
-    return reason or ("" if candidates(kernel) else "what it keeps of rows is too much for a thread")
+    return reason or ("" if candidates(kernel) else "its buffers of rows are too large for a thread")
 
 
 def _reads(kernel: Kernel) -> str:
@@ -90,7 +90,7 @@ def _layers(stage: Kernel) -> int:
 
 def _tensors(stage: Kernel) -> str:
     if any(param.type.storage is BOOL for param in stage.written):
-        return "an intermediate has no numbers"
+        return "an intermediate is bool"
     parts = (e.element is not None for e in expressions(stage.body) if isinstance(e, Read))
     return "it reads elements of tensors" if any(parts) or stage.domain.elements > 1 else ""
 

@@ -37,7 +37,7 @@ from gpuop.passes.schedules.cpu.vector_lengths import vector_length
 from gpuop.passes.vectorization_legality import halves, obstacle, refused_doubles
 
 MOST_ROWS = 16  # rows of a thread: its statements are repeated for each
-WRITTEN_ONCE = "what a thread writes may not be written twice"
+WRITTEN_ONCE = "its writes may not be repeated"
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
 

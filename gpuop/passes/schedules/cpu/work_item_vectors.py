@@ -120,7 +120,7 @@ def obstacle_of_group(kernel: Kernel) -> str:
         return "its threads neither wait for one another nor have loops"
     group, lanes = kernel.work_group, kernel.machine.vector_length
     if group[0] > 1 or group[-1] % lanes or kernel.domain.extent("column") % group[-1]:
-        return "rows of its work-groups are no vectors"
+        return "rows of its work-groups are not vectors"
     return _memory_obstacle(kernel) or next(filter(None, map(_Lanes(kernel).obstacle, parts_of(kernel))), "")
 
 
@@ -132,10 +132,10 @@ def _memory_obstacle(kernel: Kernel) -> str:
         return "it has arrays"
     numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in _live(kernel))]
     if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
-        return "it keeps what is no number"
+        return "it keeps values other than numbers"
     indices = {e for e in expressions(kernel.body) if isinstance(e, ir.Index) and not e.kind.startswith("global")}
     if any(e.axis == "column" and e.kind not in ("local", "group") for e in indices):
-        return "it can tell its work-groups"
+        return "it uses indices of its work-groups"
     return _row_obstacle(kernel, {stmt.array for stmt in shared}, indices) if shared else ""
 
 
@@ -150,7 +150,7 @@ def _row_obstacle(kernel: Kernel, shared: set[ir.Array], indices: set[ir.Index])
         return "rows of threads use the memory of others"
     if sum(e == ROW for e in expressions(kernel.body)) > len(places):
         return "threads know their row in a work-group"
-    return "" if all(e.axis == "column" for e in indices - {ROW}) else "it can tell its work-groups"
+    return "" if all(e.axis == "column" for e in indices - {ROW}) else "it uses indices of its work-groups"
 
 
 def _uses_memory(node: ir.Expr | ir.Stmt) -> bool:
@@ -213,7 +213,7 @@ class _Lanes(LaneAnalysis):
                     return f"it has {type(stmt).__name__.lower()}s"
         self.note(body)
         if part.lanes & (part.lanes - 1) or part.lanes > self.width:
-            return "its threads are no whole vectors"
+            return "its threads are not whole vectors"
         exprs = list(expressions(body)) if part.lanes > 1 else []
         stores = [stmt for stmt in walk(body) if isinstance(stmt, ir.Store)]
         places = [(e.memory, e.index) for e in exprs if isinstance(e, ir.Load)] + [(s.memory, s.index) for s in stores]

@@ -30,14 +30,14 @@ def refused_stages(kernel: Kernel, windows: Windows) -> str:
     """Return the reason why walking threads cannot compute intermediates ahead; empty where they can."""
     for view, reach in windows.reach.items():
         if any(view.across) and (not view.shared or len(windows.stages) > 2):
-            return "other threads need what its stages compute"
+            return "other threads read values of its stages"
         if view.border == "wrap" and not _repeats(windows):
-            return "what its stages compute does not repeat itself beyond the edges"
+            return "values of its stages do not repeat beyond the edges"
         for axis, (low, high) in ((windows.axis, reach.rows), ("column", reach.columns)):
             if view.border != "wrap" and max(-low, high) >= kernel.domain.extent(axis):
                 return "its grid is smaller than its windows"
     if any(isinstance(stmt, While) for stage in windows.stages[:-1] for stmt in walk(stage.body)):
-        return "its stages loop for as long as a value says"
+        return "the values decide when loops of its stages end"
     return ""
 
 

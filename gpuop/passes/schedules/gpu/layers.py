@@ -62,7 +62,7 @@ def refuse(kernel: Kernel) -> str:
     if computed_values(windows, 0) > MOST_VALUES:
         return f"its stages compute {computed_values(windows, 0):.0f} values"
     if _group(kernel, columns, WIDTH) is None:
-        return "its threads need too much of one another"
+        return "its threads read too many values of one another"
     return "" if candidates(kernel) else "walking would leave too few threads"
 
 

@@ -68,7 +68,7 @@ def unfit(kernel: Kernel) -> str:
     if len(kernel.domain.shape) < 2:
         return "its grid has no rows"
     if tells_groups(kernel) or kernel.whole:
-        return "it can tell its work-groups"
+        return "it uses indices of its work-groups"
     for stmt in statements(kernel.body):
         if reason := unrepeatable(stmt, kernel):
             return reason
@@ -76,7 +76,7 @@ def unfit(kernel: Kernel) -> str:
         return reason
     shared = {output.over for output in kernel.outputs}
     if any(view.field in shared and window != OWN for view, window in windows_of(kernel).by_view.items()):
-        return "it updates what neighbours read"
+        return "it updates values that neighbours read"
     return ""
 
 

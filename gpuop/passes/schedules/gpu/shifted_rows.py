@@ -87,14 +87,14 @@ def refuse(kernel: Kernel) -> str:
         return lanes_of_accesses(kernel)[1]
     unaligned = kernel.domain.extent("column") % count > 0
     if not kernel.aligned(count) or (kernel.layouts and unaligned):
-        return "an array of the user's is not aligned"
+        return "an array of the user is not aligned"
     planes = max(field.type.planes for field in (*kernel.inputs, *kernel.written) if is_own(field))
     return "its planes are not aligned alike" if planes > 1 and unaligned else ""
 
 
 def _reads(kernel: Kernel) -> str:
     if not refused_reads(kernel):
-        return "what its points read are windows around them"
+        return "its points read windows around them"
     reads = {e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)}
     neighbours = [read for read in reads if read.point is not None]
     if not neighbours:

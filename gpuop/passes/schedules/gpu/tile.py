@@ -50,18 +50,18 @@ def refuse(kernel: Kernel) -> str:
     if kernel.machine.widening != "unrolled":
         return "only GPUs have local memory of their own"
     if not kernel.domain.shape or kernel.domain.elements > 1:
-        return "its grid is not one of points"
+        return "its threads are not the points of a grid"
     if tells_groups(kernel) or kernel.whole:
-        return "it can tell its work-groups"
+        return "it uses indices of its work-groups"
     elsewhere = any(isinstance(stmt, Write) and stmt.point is not None for stmt in walk(kernel.body))
     has_local = any(isinstance(stmt, Declare) and stmt.array.space == "local" for stmt in walk(kernel.body))
     if effects(kernel.body) or elsewhere or has_local:
-        return "it does more than to compute its own points"
+        return "it does more than compute its own points"
     chain = _chain(kernel)
     if chain.refused or not chain.local_fields:
-        return chain.refused or "no thread needs what others compute or read"
+        return chain.refused or "its threads share no values or reads"
     if any(output.over is not None for output in kernel.outputs):
-        return "it updates what neighbours read"
+        return "it updates values that neighbours read"
     best = next(iter(candidates(kernel)), None)
     if best is None:
         return "a tile of its stages does not fit in local memory"
@@ -69,7 +69,7 @@ def refuse(kernel: Kernel) -> str:
     again = tiles.computed - sum(part.work for part in chain.parts) + FAR * tiles.bytes_beside
     stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
     if kernel.intermediates and again > 2 * STORED * stored:
-        return "to compute stages around tiles, of layers that no thread keeps, would take longer than to read them from memory"
+        return "computing its stages around tiles again would take longer than reading them from memory"
     return ""
 
 

@@ -85,7 +85,7 @@ def refuse(kernel: Kernel) -> str:
         return reason
     domain = kernel.domain
     if domain.extent("column") % LANES == 0 or domain.extent("column") < LONG:
-        return "its rows are words, or short"
+        return "its rows are whole words, or short"
     fields = (*kernel.inputs, *kernel.written)
     if domain.elements > 1 or any(f.type.dtype != "uint8" or f.type.planes > 1 or f.by_value for f in fields):
         return "not all of its fields are planes of bytes"
@@ -101,7 +101,7 @@ def refuse(kernel: Kernel) -> str:
         return "wide accesses would leave too few threads"
     rows = {line: (ir.Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.spans}
     if len(rows) * 2 * WORDS > MOST_HELD:
-        return "what it reads takes too many registers"
+        return "its reads take too many registers"
     words = WordsOfThread(
         kernel, rows, {f: ir.Array("lanes", WORD, (WORDS,)) for f in kernel.written}, constant(0, INT)
     ).block()
