@@ -11,7 +11,7 @@ from gpuop.engine.show.html import SourceText
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.program import program
-from gpuop.fusion.report.explain import explain
+from gpuop.fusion.report.explain import Repacked, explain
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.schedules.pinning import pinned
@@ -22,10 +22,15 @@ from gpuop.runtime.profile.device_facts import facts_of
 
 
 def explained(
-    what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None, again: str = ""
+    what: Plan,
+    backend: Backend,
+    format: str,
+    labels: Mapping[int, str] | None = None,
+    again: str = "",
+    repacked: Repacked = ((), ()),
 ) -> str:
-    """The text of `explain` for a plan on a device; `again` is the reason for another trace, if there was one."""
-    return explain(plan_for(what, backend.target), format, labels, backend.target, facts_of(backend), again)
+    """The text of `explain` for a plan on a device; arguments as of `report.explain`."""
+    return explain(plan_for(what, backend.target), format, labels, backend.target, facts_of(backend), again, repacked)
 
 
 def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:

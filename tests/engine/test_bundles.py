@@ -338,9 +338,7 @@ def refused(error: type[gp.GpuopError], action: Callable[[], Any]) -> str:
 def test_bundles_compute_when_they_are_called(tmp_path: Path) -> None:
     """As parts of a graph they would have been computed once, and their values kept."""
     loaded = gp.load_bundle(saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("opencl",)))
-    first = (
-        "bundle `by_target` computes when it is called, so it is no part of a ComputeGraph, a pipeline or an iteration"
-    )
+    first = "bundle `by_target` computes when it is called, so it cannot be a part of a ComputeGraph, a pipeline or an iteration"
     with gp.use_device(OPENCL[0]):
         with gp.ComputeGraph() as graph:
             state = gp.ScalarField(np.ones(5, np.float32))

@@ -444,7 +444,7 @@ def test_devices_are_measured_anew(which, capsys, monkeypatch, tmp_path):
     number = r"[\d.e+-]+"
     assert re.search(rf"\n    {number} GB/s in copies of 2 MiB; a launch takes {number} µs\n", printed)
     assert re.search(
-        f"\n    {number} billion operations on float32 in a second; reading a neighbour takes as long as {number} of them\n",
+        f"\n    {number} billion operations on float32 a second; reading a neighbour takes as long as {number} of them\n",
         printed,
     )
     vectors = re.search(rf"\n    {number} billion in vectors\n", printed)

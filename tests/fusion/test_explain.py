@@ -11,9 +11,12 @@ import pytest
 
 import gpuop as gp
 from gpuop.base.config import config
+from gpuop.base.errors import Loc
 from gpuop.dsl import *
 from gpuop.fusion.kernel_statistics import operations, registers
+from gpuop.fusion.report.line_summary import summary
 from gpuop.passes.unroll import unroll
+from tests.errors.wrong import marked
 from tests.harness import blur, gamma, graph_of, image, shift
 
 N = 64 * 96 * 4  # bytes of a scalar float field
@@ -47,6 +50,7 @@ def test_json_has_stable_keys_and_numbers():
     counts = ["kernel_count", "library_calls", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
     assert list(actual) == [
         "kernels",
+        "lines",
         "apart",
         "states",
         *counts,
@@ -54,6 +58,8 @@ def test_json_has_stable_keys_and_numbers():
         "buffer_bytes",
         "predicted",
         "traced_again",
+        "to_planes",
+        "from_planes",
     ]
     (kernel,) = actual["kernels"]
     assert list(kernel) == KERNEL_KEYS
@@ -344,3 +350,65 @@ def test_many_operators_of_one_place_are_told_of_once():
     (line,) = (line for line in graph.explain().splitlines() if "gamma (" in line)
     assert line.endswith(" 13 times"), line
     assert line.count("gamma (") == 1
+
+
+def many(count: int) -> gp.ComputeGraph:
+    """A graph of a kernel for each of `count` + 3 operators, at three lines."""
+    with gp.ComputeGraph(device="reference", optimize=False) as graph:
+        photo = gp.ScalarField(np.zeros((64, 96), "f"))
+        bright = photo + 1  # first
+        for _ in range(count):
+            bright = bright * 2  # second
+        graph.probe(np.sqrt(abs(bright)), "out")  # third
+    return graph
+
+
+def test_many_kernels_have_a_summary_by_line():
+    lines = {name: marked(many, f"# {name}") for name in ("first", "second", "third")}
+    file = Loc(__file__, 1).path
+    report = facts(many(10))
+    assert report["lines"] == [
+        {"file": file, "line": lines[name], "text": text, "kernels": kernels, "bytes": 2 * N * len(kernels), "ms": None}
+        for name, text, kernels in (
+            ("first", "bright = photo + 1  # first", [1]),
+            ("second", "bright = bright * 2  # second", [*range(2, 12)]),
+            ("third", 'graph.probe(np.sqrt(abs(bright)), "out")  # third', [12, 13]),
+        )
+    ]
+    title, *rows = many(10).explain().splitlines()[1:6]
+    assert title == "by line, each kernel at the line of its last operator:"
+    assert rows == [
+        f"  10 kernels, 480 KiB: bright = bright * 2  # second ({file}:{lines['second']})",
+        f'  2 kernels, 96 KiB: graph.probe(np.sqrt(abs(bright)), "out")  # third ({file}:{lines["third"]})',
+        f"  1 kernel, 48 KiB: bright = photo + 1  # first ({file}:{lines['first']})",
+        "kernel 1: add on 64×96 threads; reads 24 KiB, writes 24 KiB",
+    ]
+    assert "by line" not in many(9).explain()  # of twelve kernels
+
+
+def test_a_summary_has_the_slowest_lines_first_and_counts_others():
+    rows = [
+        {"file": "a.py", "line": n, "text": f"x{n}", "kernels": [n], "bytes": 1024, "ms": 1.0 * n} for n in range(1, 15)
+    ]
+    unknown = {"file": "", "line": 0, "text": "", "kernels": [15, 16], "bytes": 1, "ms": 99.0}
+    _, first, *others, last = summary([*rows, unknown])
+    assert first == "  2 kernels, 1 B, 99 ms predicted: no line of the program"
+    assert others[:2] == [f"  1 kernel, 1 KiB, {n} ms predicted: x{n} (a.py:{n})" for n in (14, 13)]
+    assert len(others) == 11 and last == "  and 3 more lines"
+    assert summary(rows[:1] * 20) and not summary(rows[:12]) and not summary([{**unknown, "kernels": [*range(20)]}])
+
+
+def test_copies_between_interleaved_arrays_and_planes_are_named():
+    pixels, ramp = np.ones((20, 30, 3), "f"), np.ones((20, 30), "f")
+
+    @gp.pipeline
+    def turned(pixels, ramp):
+        photo, grey = gp.VectorField(pixels), gp.ScalarField(ramp)
+        return photo * 2, grey + 1
+
+    with gp.use_device("reference"):
+        text = turned.explain(pixels, ramp).splitlines()[-1]
+        report = json.loads(turned.explain(pixels, ramp, format="json"))
+    assert text == "interleaved arrays that the host copies at each call: to planes photo (7.03 KiB); back … (7.03 KiB)"
+    assert [each["bytes"] for each in report["to_planes"] + report["from_planes"]] == [pixels.nbytes] * 2
+    assert "interleaved" not in gp.pipeline(lambda a: gp.ScalarField(a) + 1).explain(ramp)

@@ -342,35 +342,35 @@ class ComputeGraph(StaysHere, NearNames):
     def explain(self, format: str = "text") -> str:
         """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.
 
-        A kernel's operations are those that its operators' bodies write, on each component of a vector; loops with computed
-        bounds count once ("at least"). Registers are estimated, in units of 32 bits. Bytes that are saved, or that it costs more,
-        are worth the operations that a device is taken to do while they move, ten for each. Pairs left apart of operators of
-        the same names, for the same reason, are one line ("3 times"), with their bytes together.
+        The operations of a kernel are those of its bodies, for each component of a vector; loops with computed bounds count once
+        ("at least"). Registers are estimates, of 32 bits. A saved or an added byte is worth ten operations. Pairs that are left
+        apart for the same reason, of operators of the same names, are one line ("3 times"), with their bytes together.
 
         Args:
             format: "text" for people; "json" for programs: an object with these keys, in this order:
                 kernels: a list, in the order of launches, of objects with
-                    number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python function),
-                    operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method, part};
-                    the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values,
-                    inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
-                    written_bytes, operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or
-                    "when set": when a parameter is), in_place (a list of outputs), lanes ({count, form, reason}: the points of
-                    a thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there are not more),
-                    schedule (null, or {method, and its parameters by name}: how threads share points that others need),
-                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
-                    not_taken (null, or {method, reason}: one that suits, and is not shown to stay inside its arrays), dynamic
-                    (null, or {extents, reason (why for each size), looked (where Python asked), constants (or extents)}), repeats
-                    (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
-                    predictions (null on the reference, of iterations and of host functions, else a list of {method, its
-                    parameters, ms}: the times that are expected of the schedules that suit the kernel on the graph's device,
-                    the chosen one first; what the device does in a second is measured once and kept on disk);
+                    number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python
+                    function), operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method,
+                    part}; the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares
+                    values, inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
+                    written_bytes, operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or "when
+                    set": when a parameter is), in_place (a list of outputs), lanes ({count, form, reason}: the points of a
+                    thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there are not more), schedule
+                    (null, or {method, and its parameters by name}: how threads share points that others need), refused_pin
+                    (null, or {method, reason}: a schedule that is pinned and does not suit the kernel), not_taken (null, or
+                    {method, reason}: one that suits, and is not shown to stay inside its arrays), dynamic (null, or {extents,
+                    reason (why for each size), looked (where Python asked), constants (or extents)}), repeats (null, or of an
+                    iteration {times, every, together, turn: such an object, of the turns that are one launch}), predictions
+                    (null on the reference, of iterations and of host functions, else a list of {method, its parameters, ms}:
+                    the times of the schedules that suit the kernel on the graph's device, the chosen one first);
+                lines: a list of {file, line, text, kernels (numbers), bytes, ms (predicted, or null)}, by last operators;
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"
                     (written over the state), "buffer" (the state's buffer is then the next value's) or "copy"};
-                kernel_count (as the attribute), library_calls, operator_count, moved_bytes, step_bytes (of that, what every step
-                moves), floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (the memory of what kernels write),
-                predicted (null, or {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`), traced_again (why, or "").
+                kernel_count (as the attribute), library_calls, operator_count, moved_bytes, step_bytes (of that, what every
+                step moves), floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (what kernels write), predicted
+                (null, or {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`), traced_again (why, or ""), to_planes,
+                from_planes (lists of {value, name, bytes}: interleaved arrays that the host copies).
 
         Returns:
             A str.

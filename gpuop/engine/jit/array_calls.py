@@ -77,6 +77,12 @@ class HostCall(PipelineCall):
         )
         return self.converted[number](original)
 
+    def repacked(self) -> tuple[list[int], list[int]]:
+        copied = (number for number, _, _ in self.own_leaves if number in self.converted)
+        results = (v for v in dict.fromkeys(self.program.results) if v not in self.in_place)
+        planes = {v for v, kind in self.program.types.items() if kind.planes > 1 and kind.field_shape}
+        return [v for v in copied if v in planes], [v for v in results if v in planes]
+
     def _suits(self, number: int, kind: FieldType) -> bool:
         """Return whether kernels are about as fast on the layout of NumPy arrays as on planes, which cost a copy.
 

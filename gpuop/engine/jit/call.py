@@ -195,6 +195,10 @@ class PipelineCall(ABC):
         own_leaves = {n for n, _, _ in self.own_leaves}
         return [(n, node) for n, node in self.program.leaves.items() if n not in own_leaves]
 
+    def repacked(self) -> tuple[list[int], list[int]]:
+        """The arguments that the host copies from interleaved arrays to planes, and the results that it copies back."""
+        return [], []
+
     @abstractmethod
     def prepared(self) -> PreparedCall | None:
         """Return what later calls with arrays that lie alike can run by; None if this call says too little about them."""

@@ -177,7 +177,7 @@ class Pipeline(Tokenized):
             SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
         """
         call = self._inspected(arguments, named)
-        return explained(call.plan, call.backend, format, again=call.trace.again)
+        return explained(call.plan, call.backend, format, again=call.trace.again, repacked=call.repacked())
 
     def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
         """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuop.base.errors import SemanticError
 from gpuop.fusion.cost import amount
 from gpuop.fusion.plan import Plan
+from gpuop.fusion.report.line_summary import summary
 from gpuop.fusion.report.plan_report import Facts, report
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import EXACT
@@ -32,6 +33,7 @@ METHODS = {
 CLEARLY = 1.05  # the least ratio of predicted times that counts as a difference
 MOST_IN_ORDER = 12  # operators of a line; in longer lists each place occurs once
 
+Repacked = tuple[Sequence[int], Sequence[int]]
 WHEN = {
     "once": "computed once: nothing that it depends on changes",
     "when set": "computed when a parameter that it depends on is set",
@@ -45,18 +47,20 @@ def explain(
     target: Target | None = None,
     device: DeviceFacts | None = None,
     again: str = "",
+    repacked: Repacked = ((), ()),
 ) -> str:
     """The report of a plan as text, or as JSON; with lanes where a target is given, with predicted times where a device is.
 
     Args:
         again: why a pipeline was traced once more.
+        repacked: arguments that the host copies from interleaved arrays to planes, and results that it copies back.
 
     Raises:
         SemanticError: a format that is neither "text" nor "json".
     """
     if format not in ("text", "json"):
         raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
-    facts = {**report(plan, labels, target, device), "traced_again": again}
+    facts = {**report(plan, labels, target, device), "traced_again": again, **_repacked(plan, labels or {}, repacked)}
     if format == "json":
         return json.dumps(facts, indent=2, ensure_ascii=False)
     return _text(facts, plan.program.cycle is not None)
@@ -69,6 +73,7 @@ def _text(facts: Facts, steps: bool) -> str:
     if kernels != facts["kernel_count"]:
         count = f"{_count(kernels, 'kernel')} in {_count(facts['kernel_count'], 'launch')}"
     lines = [f"{count}{calls} for {_count(facts['operator_count'], 'operator')}"]
+    lines += summary(facts["lines"])
     for kernel in facts["kernels"]:
         lines += _kernel(kernel)
     if facts["apart"]:
@@ -86,11 +91,28 @@ def _text(facts: Facts, steps: bool) -> str:
         lines.append(
             f"what kernels write takes {amount(facts['buffer_bytes'])} in {_count(facts['buffers'], 'buffer')}"
         )
+    lines += _copies(facts)
     if facts["predicted"]:
         lines.append(_totals(facts["predicted"]))
     if facts["traced_again"]:
         lines.append(f"traced again: {facts['traced_again']}")
     return "\n".join(lines)
+
+
+def _repacked(plan: Plan, labels: Mapping[int, str], values: Repacked) -> Facts:
+    names, types = dict(plan.program.names) | dict(labels), plan.program.types
+    rows = ([{"value": v, "name": names.get(v, ""), "bytes": types[v].nbytes} for v in part] for part in values)
+    return dict(zip(("to_planes", "from_planes"), rows, strict=True))
+
+
+def _copies(facts: Facts) -> list[str]:
+    """The line on copies between interleaved arrays and planes, if the host makes any."""
+    listed = {
+        way: ", ".join(f"{value['name'] or '…'} ({amount(value['bytes'])})" for value in facts[key])
+        for key, way in (("to_planes", "to planes"), ("from_planes", "back"))
+    }
+    parts = [f"{way} {values}" for way, values in listed.items() if values]
+    return [f"interleaved arrays that the host copies at each call: {'; '.join(parts)}"] if parts else []
 
 
 def _totals(predicted: Facts) -> str:

@@ -12,6 +12,7 @@ from gpuop.fusion.kernel_statistics import operations, points_of_thread, registe
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.program import Op, network_of
+from gpuop.fusion.report.line_summary import by_line
 from gpuop.fusion.report.prediction import Prediction, launch_predictions, totals
 from gpuop.fusion.schedule_choice import pin_refusal, scheduled
 from gpuop.ir.device_model import DeviceFacts
@@ -50,8 +51,8 @@ def report(
         device: what times are predicted by.
 
     Returns:
-        kernels: a list of what `_kernel` says, in order of their launches, and with it predictions: null without a device, else
-            what `prediction.predictions` says.
+        kernels: a list of what `_kernel` says, in order of launches, with predictions (as `_predictions` says, or null).
+        lines: what `by_line` says.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
         states: those of `states`.
@@ -59,8 +60,7 @@ def report(
         moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
             step_bytes: of that, what those that run at every step move;
             floor_bytes: values from outside read once, and values wanted written once; ratio: of the two (1.0 of none).
-        buffers, buffer_bytes: the memory of what kernels write; values share it that are not needed together.
-        predicted: as `_predicted` says.
+        buffers, buffer_bytes: the memory of results, which values share in turn; predicted: what `_predicted` says.
     """
     names = dict(plan.program.names) | dict(labels or {})
     makers = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
@@ -68,9 +68,10 @@ def report(
     for each, launch in zip(kernels, plan.launches, strict=True):
         if isinstance(launch.kernel, Iteration):
             each["repeats"] = _repeats(launch.kernel, plan, target, device)
-    predicted = (_predictions(launch.kernel, target, device) for launch in plan.launches)
+        each["predictions"] = _predictions(launch.kernel, target, device)
     return {
-        "kernels": [{**each, "predictions": times} for each, times in zip(kernels, predicted, strict=True)],
+        "kernels": kernels,
+        "lines": by_line(plan.launches, kernels, [moved_bytes(plan, launch) for launch in plan.launches]),
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
         "states": states(plan, names, makers),
         **_totals(plan, set(makers)),
