@@ -269,3 +269,26 @@ def spaced_lanes() -> object:
         return _readTensor(f) * (_row + 1)
 
     return spaced(field((35, 51), (2,), name="f"))
+
+
+@golden
+def photo_points() -> object:
+    """A photo of bytes as it lies: vectors of each colour are shuffled out of it, or picked from words of 16 bytes."""
+
+    @gp.operator
+    def warm(photo):
+        red, green, blue = _convert_int3(_readTensor(photo))
+        return _convert_uchar3(_int3(red + 20, green, blue - 20))
+
+    return warm(field((32, 64), (3,), "uint8", "photo"))
+
+
+@golden
+def photo_stencil() -> object:
+    """A stencil of a photo of floats as it lies."""
+
+    @gp.operator
+    def below(photo):
+        return 0.5 * (_readTensor(photo) + _readTensor(photo, _row + 1, _column))
+
+    return below(field((32, 64), (3,), name="photo"))

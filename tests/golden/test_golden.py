@@ -17,6 +17,7 @@ from gpuop.dsl import _readTensor
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import interleaved
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form
@@ -30,7 +31,9 @@ CUDA = target_named("cuda")
 TARGETS = {"cl": target_named("opencl"), "cu": replace(CUDA, widening="scalar")}
 WIDE = {"cl": replace(TARGETS["cl"], widening="unrolled", least_threads=1), "cu": replace(CUDA, least_threads=1)}
 VECTOR = replace(TARGETS["cl"], device="cpu", simd_width=8, widening="vector", least_threads=1)
-WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": WIDE | {"cl": VECTOR}}
+VECTORS = WIDE | {"cl": VECTOR}
+PHOTOS = ("photo_points", "photo_stencil")  # whose elements alternate in memory
+WIDENED = {"wide_lanes": WIDE, "spaced_lanes": WIDE, "vector_lanes": VECTORS, **dict.fromkeys(PHOTOS, VECTORS)}
 FORMS = {"lowered.ir": Form.LOWERED, "printable.ir": Form.PRINTABLE}
 SUFFIXES = ("ir", *FORMS, *TARGETS)
 
@@ -39,7 +42,10 @@ def kernels(name: str) -> list:
     """The kernels that a golden graph is planned into."""
     result = GOLDEN[name]()
     fields = result if isinstance(result, tuple) else (result,)
-    return [step.kernel for step in plan(program([f.node for f in fields])).launches]
+    what = program([f.node for f in fields])
+    kinds = what.types.items() if name in PHOTOS else ()
+    layouts = {value: replace(interleaved(kind), behind=0) for value, kind in kinds}
+    return [step.kernel for step in plan(what, layouts=layouts).launches]
 
 
 def in_form(kernel: Kernel, form: Form, target: Target) -> Kernel:
