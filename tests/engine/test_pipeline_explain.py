@@ -192,7 +192,10 @@ def test_photos_that_are_read_around_points(device):
     np.testing.assert_array_equal(edges(photo), want)
     out = np.empty_like(photo)
     np.testing.assert_array_equal(edges(photo[:, ::-1], out=out), edges(np.ascontiguousarray(photo[:, ::-1])))
-    if current().target.widening != "vector":
+    if current().target.widening == "vector" and isinstance(current(), CompilingBackend):
+        assert "  used as they lie, the elements of their points side by side: a, out0" in edges.explain(photo)
+        assert "columnStride" in edges.source(photo)
+    else:
         assert "columnStride" not in edges.source(photo) + edges.source(photo, out=out)
     assert "is not planar" not in edges.explain(photo)
 

@@ -178,6 +178,10 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     inputs, outputs = (_names(kernel[side]) for side in ("inputs", "outputs"))
     if inputs + outputs != "……":
         lines.append(f"  {inputs} → {outputs}")
+    if kernel["alternating"]:
+        lines.append(
+            f"  used as they lie, the elements of their points side by side: {', '.join(kernel['alternating'])}"
+        )
     if kernel["repeats"]:
         turn = kernel["repeats"]["turn"]["kernels"]
         lines += [f"    {line}" for inner in turn for line in _kernel(inner, f"{number}.")]

@@ -119,6 +119,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
             value is computed again where others read it); operators of one part depend on one another, recomputed ones have none;
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
+        alternating: the kernel's names of those that are arrays of the caller's where the elements of points alternate;
         what `_effort` says; dynamic: what `_dynamic` says;
         runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
             parameters that it depends on do);
@@ -142,12 +143,19 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
         "outputs": outputs,
         "read_bytes": sum(value["bytes"] for value in inputs),
         "written_bytes": sum(value["bytes"] for value in outputs),
+        "alternating": _alternating(launch.kernel),
         **_effort(kernel, target),
         "dynamic": _dynamic(kernel, launch, target),
         "runs": RUNS[launch.rate],
         "in_place": [value for value, _ in launch.over],
         "repeats": None,
     }
+
+
+def _alternating(kernel: Launchable) -> list[str]:
+    if not isinstance(kernel, Kernel):
+        return []
+    return [param.hint for param, layout in kernel.layouts if layout.alternates(param.type)]
 
 
 def _effort(kernel: Launchable, target: Target | None) -> Facts:
