@@ -145,11 +145,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Conversion; a scalar spreads over the lanes. To integers, `saturate` clamps (NaN gives 0), else it wraps as C does."""
+    """Conversion; a scalar spreads over the lanes. To integers, `saturate` clamps (NaN gives 0), else it wraps as C does.
+
+    `fits`: a float is known to be among the integers of the type, truncated.
+    """
 
     arg: Expr
     type: Type
     saturate: bool = True
+    fits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

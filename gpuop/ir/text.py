@@ -172,8 +172,8 @@ class KernelText:
                 return f"{self.name(field)}.{plane}"
             case ir.Apply(op=op, args=args):
                 return f"{op}({self.list(args)})"
-            case ir.Cast(arg=arg, type=type_, saturate=saturate):
-                return f"{'' if saturate else 'wrap '}{type_}({self.expr(arg)})"
+            case ir.Cast(arg=arg, type=type_, saturate=saturate, fits=fits):
+                return f"{'plain ' if fits else '' if saturate else 'wrap '}{type_}({self.expr(arg)})"
             case ir.Bits(arg=arg, type=type_):
                 return f"bits {type_}({self.expr(arg)})"
             case ir.Lane(arg=arg, lane=lane):

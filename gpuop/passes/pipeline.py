@@ -35,6 +35,7 @@ from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method
 from gpuop.passes.schedules.methods import schedule
 from gpuop.passes.simplify import simplify
+from gpuop.passes.sure_conversions import sure_conversions
 from gpuop.passes.temporaries import inline_once
 from gpuop.passes.unroll import drop_hints, unroll
 from gpuop.passes.vectorize import vectorize
@@ -65,6 +66,7 @@ PIPELINE: Steps = (
     (hide_constant_nans, Form.LOWERED),  # the NVIDIA compiler takes them for equal numbers
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
+    (sure_conversions, Form.LOWERED),  # floats that ranges show to fit an integer are converted plainly
     (load_ahead, Form.LOWERED),  # iterations of an unrolled loop load first, so that loads overlap
     (vectorize, Form.LOWERED),  # lanes become vectors where the language has them
     (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; tail threads are predicated off

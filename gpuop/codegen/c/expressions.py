@@ -133,6 +133,8 @@ class Expressions:
 
     def cast(self, cast: ir.Cast) -> tuple[str, int]:
         arg, result = cast.arg.type.dtype, cast.type.dtype
+        if cast.fits:
+            return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
         wraps = "" if cast.saturate or result.bits >= arg.bits else "wrap "
         special = self.dialect.conversions.get(f"{wraps}{'float' if arg is HALF else arg.c} {result.c}")
         if special is not None:

@@ -17,7 +17,7 @@ from gpuop.codegen.opencl.vector_access import gathering, loading, storing
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, FieldParam, Load, Pack, Store
 from gpuop.ir.ops import CALL, MIRRORED, OPS
-from gpuop.ir.types import BOOL, FLOAT, HALF, DType, Type
+from gpuop.ir.types import BOOL, FLOAT, HALF, INT, DType, Type
 
 EXTREMES = ("min", "max")
 SHIFTS = ("shl", "shr")  # vector by scalar, but not scalar by vector
@@ -204,6 +204,10 @@ class VectorExpressions(Expressions):
             return f"{name}{n}({x if arg.kind == 'f' else f'convert_float{n}({x})'})", CALL
         if arg is HALF and result.c == "float":
             return self.render(cast.arg)
+        if cast.fits:
+            whole = INT.c if result.bits < INT.bits else result.c  # conversions with instructions
+            inner = f"convert_{self.vector(whole, n)}({x})"
+            return (inner if whole == result.c else f"convert_{self.vector(result.c, n)}({inner})"), CALL
         return self.converted(x, arg, result, n, cast.saturate and cast.arg.type.dtype is not BOOL)
 
     def converted(self, x: str, arg: DType, result: DType, n: int, saturate: bool) -> tuple[str, int]:
