@@ -34,6 +34,7 @@ from gpuop.passes.schedules.gpu.tile_regions import THREADS, Tiles
 
 ROWS = (8, 16, 32, 64)
 COLUMNS = (32, 64, 128, 256)
+BETWEEN = (96, 192)  # columns besides, where a tile has all elements of points and is smaller
 WITH_HALO = (28, 56)  # with its halo a tile of about 32 by 64 points, an even share for each thread
 TALL, LANES = 8, 4  # rows, or columns, of a strip
 LONG = 8  # extent of a window from which on strips of more rows pay
@@ -41,7 +42,8 @@ HELD = 40  # window values that a thread should hold in registers
 MOST_TALL = 32
 MOST_LOCAL = 49152  # bytes of local memory of a group
 FREE_LOCAL = 22528  # bytes of local memory up to which occupancy and cache do not suffer
-CACHED = 5.0  # cost of a byte from the cache, in operations; each 16 KiB of local memory above FREE_LOCAL add as much
+FREE_OF_POINTS = 2 * FREE_LOCAL  # the same where the elements of points alternate in memory: small tiles read more lines
+CACHED = 5.0  # cost of a byte from the cache, in operations; each 16 KiB of local memory above these add as much
 FAR = 12.0  # cost of a byte from a layer that no other thread of the group reads, in operations
 STORED = 16.0  # cost of a byte from memory, in operations
 
@@ -79,12 +81,13 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     most, busy = min(kernel.machine.local_memory_bytes, MOST_LOCAL), kernel.machine.least_threads / THREADS
     costs: dict[tuple[int, int], float] = {}
     tall = _tall(chain) if wide else TALL
-    shapes = [*itertools.product([n for n in ROWS if n >= tall], COLUMNS), WITH_HALO]
+    columns_of, free = (COLUMNS, FREE_LOCAL) if kernel.layouts_in_rows else ((*COLUMNS, *BETWEEN), FREE_OF_POINTS)
+    shapes = [*itertools.product([n for n in ROWS if n >= tall], columns_of), WITH_HALO]
     for rows, columns in shapes if len(domain.shape) > 1 else [(1, n) for n in COLUMNS]:
         tiles = Tiles(chain, rows, columns, tall, LANES, wide)
         if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
             groups = domain.threads / (rows * columns)
-            read = CACHED * tiles.bytes_read * (1 + max(0, tiles.nbytes - FREE_LOCAL) / 16384)
+            read = CACHED * tiles.bytes_read * (1 + max(0, tiles.nbytes - free) / 16384)
             costs[rows, columns] = (tiles.cost + read) * max(1.0, busy / groups)
     best = sorted(costs, key=lambda shape: (costs[shape], shape))
     return tuple({"rows": rows, "columns": columns, "tall": tall, "lanes": LANES} for rows, columns in best)
@@ -92,9 +95,14 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 def _tall(chain: TileChain) -> int:
     """The rows of a strip: doubled where long windows of few values share more loads."""
-    down = [(part.reach(-2), len(part.kernel.written)) for part in chain.parts if part.reach(-2)]
+    down = [(part.reach(-2), _values(part.kernel)) for part in chain.parts if part.reach(-2)]
     few = all(reach >= LONG and (2 * TALL + reach) * written <= HELD for reach, written in down)
     return 2 * TALL if down and few else TALL
+
+
+def _values(kernel: Kernel) -> int:
+    """The values of a point that a thread computes."""
+    return sum(param.type.planes if kernel.domain.elements == 1 else 1 for param in kernel.written)
 
 
 def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
