@@ -139,10 +139,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
         "host": isinstance(kernel, HostFunction),
         "where": kernel.where,
         "operators": _operators(launch),
-        "inputs": inputs,
-        "outputs": outputs,
-        "read_bytes": sum(value["bytes"] for value in inputs),
-        "written_bytes": sum(value["bytes"] for value in outputs),
+        **_moved(inputs, outputs),
         "alternating": _alternating(launch.kernel),
         **_effort(kernel, target),
         "dynamic": _dynamic(kernel, launch, target),
@@ -150,6 +147,11 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
         "in_place": [value for value, _ in launch.over],
         "repeats": None,
     }
+
+
+def _moved(inputs: list[Facts], outputs: list[Facts]) -> Facts:
+    read, written = (sum(value["bytes"] for value in values) for values in (inputs, outputs))
+    return {"inputs": inputs, "outputs": outputs, "read_bytes": read, "written_bytes": written}
 
 
 def _alternating(kernel: Launchable) -> list[str]:
