@@ -3,8 +3,8 @@
     python benchmarks/second_size.py [--device NAME] [--only NAME …] [--cold] [--sizes 4]
 
 For each function, the CPU time (of all processors together, in milliseconds) of the first call of a process, whose compile cache on
-disk has that size (with `--cold`: nothing), and of calls with a second size, a third and so on, which neither the process nor the
-disk has seen; how many texts a driver built for them; and the time of SciPy's call.
+disk has that size and another one (with `--cold`: nothing), and of calls with a second size, a third and so on, which neither the
+process nor the disk has seen; how many texts a driver built for them; and the time of SciPy's call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 
+WARM = ((240, 320), (131, 173))
 SIZES = ((240, 320), (211, 283), (197, 263), (179, 241), (307, 223), (199, 331), (257, 269))
 Images = dict[str, np.ndarray]
 Call = Callable[[Any, Images], Any]
@@ -137,7 +138,7 @@ def _timed(call: Call, ndimage: Any, image: Images) -> float:
     return 1e3 * (time.process_time() - began)
 
 
-def measured(name: str, device: str, count: int) -> None:
+def measured(name: str, device: str, sizes: Sequence[tuple[int, int]]) -> None:
     """In a process of its own: print the times of a function for each size, the texts that drivers built, and SciPy's times."""
     import scipy.ndimage
 
@@ -157,15 +158,15 @@ def measured(name: str, device: str, count: int) -> None:
         backend.build = counting  # type: ignore[method-assign]
         gp.ndimage.sum(np.ones(8, np.float32))  # the device is open
         rows = []
-        for shape in SIZES[:count]:
+        for shape in sizes:
             image, before = images(shape), built[0]
             took = _timed(CALLS[name], gp.ndimage, image)
             rows.append((took, built[0] - before, min(_timed(CALLS[name], scipy.ndimage, image) for _ in range(2))))
     print(json.dumps(rows))
 
 
-def _of(name: str, device: str, count: int, cache: Path) -> list[list[float]]:
-    command = [sys.executable, __file__, "--measure", name, "--device", device, "--sizes", str(count)]
+def _of(name: str, device: str, count: int, cache: Path, *warm: str) -> list[list[float]]:
+    command = [sys.executable, __file__, "--measure", name, "--device", device, "--sizes", str(count), *warm]
     environment = {**os.environ, "GPUOP_CACHE": str(cache), "POCL_CACHE_DIR": str(cache / "pocl")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -181,9 +182,10 @@ def main() -> None:
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--sizes", type=int, default=4)
     parser.add_argument("--measure")
+    parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
     if options.measure:
-        measured(options.measure, options.device, options.sizes)
+        measured(options.measure, options.device, WARM if options.warm else SIZES[: options.sizes])
         return
     import gpuop as gp
 
@@ -197,7 +199,7 @@ def main() -> None:
     for name in options.only:
         with tempfile.TemporaryDirectory() as folder:
             if not options.cold:
-                _of(name, device, 1, Path(folder))
+                _of(name, device, 0, Path(folder), "--warm")
             rows = _of(name, device, options.sizes, Path(folder))
         took, built, scipy = zip(*rows, strict=True)
         others.append([*took])

@@ -28,6 +28,9 @@ elif sys.pycache_prefix == os.path.join(os.environ["GPUOP_CACHE"], "bytecode"):
         True,
     )  # a worker reads what is installed, as the first process does
 os.environ["GPUOP_VERIFY"] = "1"  # what every pass leaves, here and in processes that tests start
+os.environ.setdefault(
+    "GPUOP_SPECIALIZE", "1"
+)  # what a call compiles does not depend on the calls before; test_sizes.py has tiers
 
 import gpuop as gp
 from gpuop.ir.kernel import Kernel

@@ -63,6 +63,8 @@ class Config:
         tune_store: GPUOP_TUNE_STORE, the file of what was measured; by default one beside compiled kernels.
         tune_seconds: GPUOP_TUNE_SECONDS, how long one operator, or one kernel, is measured at most.
         plan_for: GPUOP_PLAN_FOR, "device" or "gpu": OpenCL's CPUs are planned for as GPUs are, and run what is made for those.
+        specialize: GPUOP_SPECIALIZE, the sizes that pipelines have kernels of their own for: "auto", the first one and those that
+            repeat; "0", none; "1", all.
         hide: GPUOP_HIDE; "fp64": OpenCL devices compute as those without double do.
         verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
     """
@@ -77,6 +79,7 @@ class Config:
     tune_store: Path = field(default_factory=_store)
     tune_seconds: float = _seconds("GPUOP_TUNE_SECONDS", 10.0)
     plan_for: str = _one_of("GPUOP_PLAN_FOR", "device", "gpu")
+    specialize: str = _one_of("GPUOP_SPECIALIZE", "auto", "0", "1")
     hide: str = _one_of("GPUOP_HIDE", "", "fp64")
     verify: bool = _one_of("GPUOP_VERIFY", "0", "1") == "1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from gpuop.base.finalizers import WeakKeys
@@ -53,6 +53,11 @@ class BoundedCache(Generic[K, V]):
         if value is _MISSING:
             self[key] = value = make()
         return value
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys now."""
+        with _lock:
+            return iter(list(self._entries))
 
     def __len__(self) -> int:
         return len(self._entries)

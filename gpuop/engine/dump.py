@@ -28,9 +28,11 @@ def explained(
     labels: Mapping[int, str] | None = None,
     again: str = "",
     repacked: Repacked = ((), ()),
+    tier: str = "",
 ) -> str:
     """The text of `explain` for a plan on a device; arguments as of `report.explain`."""
-    return explain(plan_for(what, backend.target), format, labels, backend.target, facts_of(backend), again, repacked)
+    target, device = backend.target, facts_of(backend)
+    return explain(plan_for(what, target), format, labels, target, device, again, repacked, tier)
 
 
 def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:

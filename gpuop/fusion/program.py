@@ -126,6 +126,10 @@ class Program:
         }
         return replace(self, leaves=leaves)
 
+    def of_size(self) -> Program:
+        """The program, no extents of which change."""
+        return replace(self, dynamic=frozenset(), key=(*self.key, "of one size"))
+
     def repeated(self, states: Sequence[Leaf]) -> Program:
         """The program, to be evaluated at every step of a graph; the values that these states take next are its last ones."""
         leaves = {leaf: v for v, leaf in self.leaves.items() if isinstance(leaf, Leaf)}

@@ -203,19 +203,16 @@ def identity(kernel: Kernel) -> str:
 @lru_cache(maxsize=128)  # a kernel is looked for in several caches
 def content(kernel: Kernel) -> str:
     """Digest that two recorded kernels share exactly if the same text is generated from them: names count, and the user
-    lines, except those of operator calls.
+    lines, except those of operator calls. Lines of kernels with open extents do not: sizes come from many places.
     """
     text = KernelText(hints=True)
     shown = text.kernel(kernel)
-    facts = {
-        f.name: getattr(kernel, f.name)
-        for f in fields(kernel)
-        if f.name not in ("body", "layouts", "named", "looked", "called", "remark", *SHOWN)
-    }
+    apart = ("body", "layouts", "named", "looked", "called", "remark", *SHOWN, *(["loc"] if kernel.named else []))
+    facts = {f.name: getattr(kernel, f.name) for f in fields(kernel) if f.name not in apart}
     layouts = {text.numbers[param]: layout for param, layout in kernel.layouts}
     named = [(param and text.numbers[param], names) for param, names in kernel.named]
     temporary = [isinstance(symbol, ir.Var) and symbol.temporary for symbol in text.numbers]
-    lines = [stmt.loc for stmt in _lines(kernel.body)]
+    lines = [] if kernel.named else [stmt.loc for stmt in _lines(kernel.body)]
     return hashlib.sha256(repr((shown, facts, layouts, named, temporary, lines)).encode()).hexdigest()
 
 

@@ -6,7 +6,9 @@ same result at the ends of the range, for all extents together and for each by i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,6 +35,24 @@ LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide othe
 PARTS = (1, 2)
 KEPT = 256
 NOWHERE = Domain(Shape())
+PINNED, WHOLE = "its schedule is pinned", "its tail threads run too"  # whatever its extents
+
+
+_searching = ContextVar("searching", default=True)
+
+
+class UnknownRange(Exception):
+    """The range of a kernel is not known, and is not to be searched for here, as that takes as long as many lowerings."""
+
+
+@contextmanager
+def known_ranges() -> Iterator[None]:
+    """Have `opened` raise UnknownRange where a range would have to be searched for."""
+    token = _searching.set(False)
+    try:
+        yield
+    finally:
+        _searching.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +68,7 @@ class Opened:
         per_thread: the points of a thread along each axis, as `Kernel.per_thread`.
         least, most: the ends of the range of each of `values`.
         reason: the reason why it is compiled for each size, as the end of a sentence.
+        outside: True if that is so for these extents, and not for others.
     """
 
     key: str = ""
@@ -59,6 +80,7 @@ class Opened:
     least: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
     reason: str = ""
+    outside: bool = False
 
     @property
     def threads(self) -> Domain:
@@ -99,10 +121,10 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     """
     refusal = _refusal(kernel)
     if refusal:
-        return Opened(reason=refusal)
+        return Opened(reason=refusal, outside=refusal not in (PINNED, WHOLE))
     kernel = _flattened(kernel)
     large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
-    extents, reason = extents_of(kernel), ""
+    extents, reason, outside = extents_of(kernel), "", ""
     values = tuple(extents.values.values())
     has_buffers = kernel.intermediates and target.vector_length > 1  # no thread computes them anew wherever it reads
     for pin in (None,) if has_buffers else (None, Pin(schedules.PLAIN)):
@@ -119,7 +141,17 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
             return Opened(
                 key, *lowered, values, kernel.domain, open_range.per_thread, open_range.least, open_range.most
             )
-    return Opened(reason=reason)
+    return Opened(reason=reason, outside=bool(outside))
+
+
+def key_of(kernel: Kernel) -> str:
+    """Return a digest that is equal for kernels which differ in their extents alone."""
+    extents = extents_of(kernel)
+    if not extents.values:
+        return content(kernel)
+    kernel = _flattened(kernel)
+    extents = extents_of(kernel)
+    return content(resized(kernel, extents, _most(extents)))
 
 
 def _flattened(kernel: Kernel) -> Kernel:
@@ -133,9 +165,9 @@ def _refusal(kernel: Kernel) -> str:
     if not kernel.domain.threads:
         return "its grid has no points"
     if kernel.pin is not None:
-        return "its schedule is pinned"
+        return PINNED
     if kernel.whole:
-        return "its tail threads run too"
+        return WHOLE
     strided = next((param for param, _ in kernel.layouts if not is_regular(kernel, param)), None)
     if strided is not None:
         return f"`{strided.hint}` lies in strides of its own"
@@ -166,6 +198,8 @@ def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -
 
 def _widest(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
     """The widest range for which lowering gives the same kernel."""
+    if not _searching.get():
+        raise UnknownRange
     for part in PARTS:
         most = _most(extents, part)
         largest = _lowered(resized(kernel, extents, most), target)

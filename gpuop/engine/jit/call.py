@@ -19,8 +19,8 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit
 from gpuop.engine.jit.prepared_call import PreparedDeviceCall, PreparedHostCall
-from gpuop.engine.jit.prepared_staged_call import PreparedStagedCall
 from gpuop.engine.jit.prepared_stream_call import PreparedStreamCall
+from gpuop.engine.jit.tier import Tier
 from gpuop.fusion.launch import Rate, Rates
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Cycle, Program, program
@@ -39,7 +39,7 @@ from gpuop.runtime.tuning.chooser import choices_on
 LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
 LAYOUTS_KEPT = 16  # plans of a pipeline for arguments of the same types
 MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
-PreparedCall = PreparedHostCall | PreparedStagedCall | PreparedDeviceCall | PreparedStreamCall
+PreparedCall = PreparedHostCall | PreparedDeviceCall | PreparedStreamCall
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,7 @@ class Trace:
         once: values that all calls share, by compiled plan.
         again: the reason for another trace with equal arguments; empty if there was none.
         strided: layouts of NumPy arrays that are used in place and are not contiguous, by the number of the leaf and strides.
+        tier: the tier of its kernels, if the pipeline has several sizes.
     """
 
     program: Program
@@ -67,10 +68,36 @@ class Trace:
     optimize: bool
     nodes: tuple[Node, ...] = ()
     again: str = ""
+    tier: Tier | None = None
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValues[Any, Prepared] = field(default_factory=WeakValues)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
     once: WeakKeys[Prepared, HoistedConstants] = field(default_factory=WeakKeys)
+
+    @property
+    def latest(self) -> Trace:
+        """The trace with kernels of its size, if there is one by now."""
+        own: Trace | None = None if self.tier is None else self.tier.own
+        return self if own is None else own
+
+    @property
+    def about(self) -> str:
+        """The tier for `explain`; empty if there is none."""
+        return "" if self.tier is None else self.tier.about
+
+    def of_size(self) -> Trace:
+        """The trace of the same calls without open extents, of which nothing is planned."""
+        return Trace(
+            self.program.of_size(),
+            self.kinds,
+            self.planar,
+            self.by_library,
+            self.several,
+            self.optimize,
+            self.nodes,
+            self.again,
+            self.tier,
+        )
 
     def takes(self, number: int, in_planes: bool) -> bool:
         """Return whether a value may lie in the caller's memory, `in_planes` or interleaved."""

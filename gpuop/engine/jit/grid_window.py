@@ -9,10 +9,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+import numpy as np
+
 from gpuop.base.errors import blaming
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import is_array
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.jit.call import Trace, in_planes
 from gpuop.engine.jit.window_stages import (
     GridCollective,
@@ -26,6 +30,7 @@ from gpuop.fusion.windows.footprint import Footprint, Place, footprint_of, kerne
 from gpuop.fusion.windows.halo_inference import ProgramHalo, infer_halo, merge_axes, wider
 from gpuop.fusion.windows.kernel import NUMBER, Name, WindowExtents
 from gpuop.fusion.windows.program import WindowedProgram, window_program
+from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 
 WINDOWS_KEPT = 16  # programs of stages on windows of some extents
@@ -257,3 +262,24 @@ def window_trace(of: GridPartition, stage: int, shape: WindowShape) -> WindowTra
     kinds = tuple(k.replace(field_shape=shape.extents) if c else k for k, c in zip(trace.kinds, inside, strict=True))
     again = Trace(windows.program, kinds, *in_planes(windows.program), trace.several, trace.optimize)
     return WindowTrace(again, inside, numbers, stage_leaves)
+
+
+def standing(value: Any) -> Any:
+    """A placeholder array of a type, without memory."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and not is_array(value[1]):
+        return np.broadcast_to(np.zeros((), value[1]), value[0])
+    if isinstance(value, FieldType):
+        return np.broadcast_to(np.zeros((), value.array_dtype), value.array_shape)
+    return value
+
+
+def grids_of(trace: Trace, shared: Collection[int]) -> list[Place]:
+    """The grids of a program's arguments, but for those that are whole."""
+    sources = (n.source for n in trace.program.leaves.values() if isinstance(n, Leaf))
+    deferred = [s for s in sources if isinstance(s, Deferred)]
+    return [tuple(s.kind.field_shape) for s in deferred if s.placeholder.position not in shared]
+
+
+def is_whole(of: GridPartition) -> bool:
+    """Return whether no axis can be cut."""
+    return len(of.footprint.whole) == len(of.footprint.grid)

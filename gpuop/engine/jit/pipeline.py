@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, overload
 
@@ -13,8 +14,7 @@ import numpy as np
 
 from gpuop.base.errors import Loc, SemanticError, described, located, naming_arguments, warn
 from gpuop.base.lru import BoundedCache
-from gpuop.base.records import dataclass
-from gpuop.base.trace import HostSpan, observers, traced_again
+from gpuop.base.trace import HostSpan, traced_again
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array, is_device_array, unfilled
@@ -30,18 +30,20 @@ from gpuop.dsl.recorder.trace_effects import looks
 from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
-from gpuop.engine.jit.array_calls import DeviceCall, HostCall
-from gpuop.engine.jit.call import (
-    PipelineCall,
-    PreparedCall,
-    Trace,
-    by_calls,
-    check_out,
-    on_device,
-    refuse_options,
-    trace_of,
+from gpuop.engine.jit.call import PipelineCall, Trace, by_calls, on_device, refuse_options, trace_of
+from gpuop.engine.jit.grid_window import (
+    GridPartition,
+    WindowShape,
+    WindowTrace,
+    grids_of,
+    is_whole,
+    partition,
+    standing,
+    window_trace,
 )
-from gpuop.engine.jit.grid_window import GridPartition, WindowShape, WindowTrace, partition, window_trace
+from gpuop.engine.jit.sizes import Sizes, called, check_numbers, tier_of
+from gpuop.engine.jit.tier import Tier
+from gpuop.engine.jit.traced_call import TracedCall, open_call
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.engine.number_arguments import NumberArguments
 from gpuop.fusion.buffers import nbytes_of
@@ -49,62 +51,13 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.ir.axis_limit import in_windows, most_points
-from gpuop.ir.types import FieldType, is_integer
+from gpuop.ir.types import is_integer
 from gpuop.ir.values import Leaf
 from gpuop.ops.call_cache import RESULT, CallCache, New
-from gpuop.passes.schedules.pinning import pinned
-from gpuop.runtime.devices import current
 from gpuop.runtime.profile.profiler import Profile
-from gpuop.runtime.tuning.chooser import choice_settings
 
+AUTO = "auto"
 MOST_TRACES = 3  # with equal arguments, before a warning
-MOST_READY = 4  # devices and queues that calls of one kind are prepared for
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TracedCall:
-    """The trace of calls with arrays of some types, and with some constants.
-
-    Attributes:
-        name: name of the pipeline.
-        device: True if the arrays are on a device.
-        captured: values that the function and its constants capture; or the reason for a trace at each call.
-        ready: prepared calls, the last ones of some devices.
-    """
-
-    name: str
-    trace: Trace
-    device: bool
-    captured: Snapshot | str
-    ready: list[PreparedCall] = field(default_factory=list)
-
-    def holds(self) -> bool:
-        """Return whether all captured values are as they were."""
-        return type(self.captured) is Snapshot and self.captured.watch.holds()
-
-    def result(self, inputs: Sequence[Any], out: Any) -> Any:
-        """Run a call with these arrays."""
-        if self.ready and not observers:
-            backend, pin, settings = current(), pinned(), choice_settings()
-            for each in self.ready:
-                if each.backend is backend and each.pin == pin and each.settings == settings:
-                    result = each.result(inputs, out)
-                    if result is not NotImplemented:
-                        return result
-        with HostSpan("prepare"):
-            call = self.call(inputs, out)
-        result = call.returned()
-        prepared = call.prepared()
-        if prepared is not None:
-            self.ready[:] = [prepared, *(each for each in self.ready if each.backend is not prepared.backend)][
-                :MOST_READY
-            ]
-        return result
-
-    def call(self, arrays: Sequence[Any], out: Any) -> PipelineCall:
-        """A call with these arrays, in the order of the parameters; results go to new arrays or to `out`."""
-        outs = None if out is None else check_out(self.name, out, self.trace.kinds)
-        return (DeviceCall if self.device else HostCall)(self.trace, arrays, current(), outs)
 
 
 class Pipeline(Tokenized):
@@ -114,13 +67,14 @@ class Pipeline(Tokenized):
         function, precision, optimize, dynamic: as of `gp.pipeline`.
     """
 
-    recorded_by = (*FunctionWrapper.recorded_by, "precision", "dynamic")
+    recorded_by = (*FunctionWrapper.recorded_by, "precision", "dynamic", "auto")
     users = (*FunctionWrapper.users, "explain", "footprint", "profile", "source", "window")
 
     def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:
         super().__init__(function)
-        self._declare("pipeline", dynamic)
-        self.precision, self.optimize = precision, optimize
+        self.auto = isinstance(dynamic, str) and dynamic == AUTO
+        self._declare("pipeline", False if self.auto else dynamic)
+        self.precision, self.optimize, self.sizes = precision, optimize, Sizes()
         self.traces: GuardedCache[Trace] = GuardedCache(PLANS_KEPT)
         self._counts: BoundedCache[Any, int] = BoundedCache(PLANS_KEPT)  # traces, by arguments
         self._told: set[str] = set()
@@ -143,8 +97,8 @@ class Pipeline(Tokenized):
             return self._result(bound), None, ()
         with on_device(device):
             with HostSpan("prepare"):
-                traced = self._trace(bound, arrays, self._on_device(arrays))
-                call = traced.call(list(arrays.values()), out)
+                traced, call = self._call(bound, arrays, out, new=True)
+                called(traced.trace)
             entry = traced if isinstance(traced.captured, Snapshot) else None
             return call.returned(), entry, list(arrays.values())
 
@@ -177,7 +131,9 @@ class Pipeline(Tokenized):
             SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
         """
         call = self._inspected(arguments, named)
-        return explained(call.plan, call.backend, format, again=call.trace.again, repacked=call.repacked())
+        return explained(
+            call.plan, call.backend, format, again=call.trace.again, repacked=call.repacked(), tier=call.trace.about
+        )
 
     def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
         """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.
@@ -243,10 +199,29 @@ class Pipeline(Tokenized):
                 f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"
             )
         with on_device(device):
-            return self._trace(bound, arrays, self._on_device(arrays)).call(list(arrays.values()), out)
+            return self._call(bound, arrays, out)[1]
+
+    def _call(
+        self, bound: inspect.BoundArguments, arrays: dict[str, Any], out: Any, new: bool = False
+    ) -> tuple[TracedCall, PipelineCall]:
+        """The trace of a call, and the call; where other sizes came before, with kernels of open extents if there can be.
+
+        Args:
+            new: whether its size counts as one that came.
+        """
+        device, values = self._on_device(arrays), list(arrays.values())
+        traced = self._trace(bound, arrays, device, new)
+        tier = traced.trace.tier
+        if tier is None or tier.reason or tier.calls:
+            return traced, traced.call(values, out)
+        call = open_call(traced, values, out)
+        if call is not None:
+            return traced, call
+        traced = self._trace(bound, arrays, device, refused=tier)
+        return traced, traced.call(values, out)
 
     def settings(self) -> tuple[Any, ...]:
-        return self.precision, self.optimize, self.dynamic
+        return self.precision, self.optimize, "auto" if self.auto else self.dynamic
 
     def _result(self, bound: inspect.BoundArguments) -> Any:
         with HostSpan("record"), choosing(self.precision):
@@ -279,32 +254,71 @@ class Pipeline(Tokenized):
             )
         return any(device for _, device in kinds)
 
-    def _trace(self, bound: inspect.BoundArguments, arrays: dict[str, Any], device: bool) -> TracedCall:
+    def _trace(
+        self,
+        bound: inspect.BoundArguments,
+        arrays: dict[str, Any],
+        device: bool,
+        new: bool | None = None,
+        refused: Tier | None = None,
+    ) -> TracedCall:
+        """The trace of a call.
+
+        Args:
+            new: whether its size counts as one that came; None if its extents are not to be open.
+            refused: the tier of a trace with open extents whose place this one takes.
+        """
         types = tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in arrays.items())
         known_by = self._known_by(bound, arrays) if len(arrays) < len(bound.arguments) else ()
-        key = types, device, known_by, self.precision or chosen(), most_points()
+        rest = device, known_by, self.precision or chosen(), most_points()
+        key = types, *rest
         others = tuple(value for name, value in bound.arguments.items() if name not in arrays)
         owners = (*self.receiver, *functions_among(others)) if others else self.receiver
         cached, captured = self.traces.lookup(key, owners, (self.function, *others), large_arrays=True)
-        if cached:
-            return TracedCall(self.name, cached, device, captured)
+        if cached and refused is None:
+            return TracedCall(self.name, cached.latest, device, captured)
         again = self.traces.reason_for_retrace(key, owners, captured)
-        stand_ins = {
-            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
-            for k, (n, a) in enumerate(arrays.items())
-        }
-        bound.arguments.update(stand_ins)
+        counted = self.auto and new is not None and isinstance(captured, Snapshot)
+        family = self.sizes.family(types, (rest, *map(id, owners)), bool(new)) if counted else None
+        tier = refused if refused is not None or family is None else tier_of(family, types)
         before = looks()
-        trace = self._trace_results(self._result(bound))
-        self._check_own(trace.program, stand_ins.values())
+        trace = self._recorded(bound, arrays, device, tier)
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
-        trace = replace(trace, again=again)
+        trace = replace(trace, again=again, tier=tier)
+        if family is not None and tier is None:
+            family.began = weakref.ref(trace)
         if isinstance(captured, Snapshot):
             self.traces.keep(key, owners, captured, trace)
         traced_again(self.name, again)
         self._tell_of_traces((key, *map(id, owners)), again, getattr(captured, "loc", None))
         return TracedCall(self.name, trace, device, captured)
+
+    def _recorded(
+        self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, tier: Tier | None
+    ) -> Trace:
+        """The trace of a new call; with open extents if the tier has them, and Python computes no numbers from them."""
+        names = tier.names if tier is not None and not tier.reason else frozenset[str]()
+        trace = self._record(bound, arrays, device, names)
+        if tier is None or not names:
+            return trace
+        shapes = dict(zip(arrays, tier.family.first, strict=True))
+        first = {n: ArraySpec.of(a, shapes[n]) for n, a in arrays.items()}
+        check_numbers(tier, trace, lambda: self._record(bound, first, device, names))
+        return self._record(bound, arrays, device, frozenset()) if tier.reason else trace
+
+    def _record(
+        self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, names: Collection[str]
+    ) -> Trace:
+        """The trace of a new call, with open extents of the arguments of these names."""
+        stand_ins = {
+            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, n in names or self._is_dynamic(n))
+            for k, (n, a) in enumerate(arrays.items())
+        }
+        bound.arguments.update(stand_ins)
+        trace = self._trace_results(self._result(bound))
+        self._check_own(trace.program, stand_ins.values())
+        return trace
 
     def _tell_of_traces(self, key: Any, again: str, loc: Loc | None) -> None:
         """Warn once, if a third trace of calls with equal arguments has a reason."""
@@ -370,20 +384,20 @@ class Pipeline(Tokenized):
         self, arguments: Sequence[Any], named: Mapping[str, Any], shared: Collection[str] = ()
     ) -> GridPartition:
         """The partition of the pipeline for arguments as of `footprint`; those in `shared` are whole."""
-        args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
+        args, kwargs = tuple(map(standing, arguments)), {name: standing(v) for name, v in named.items()}
         bound, arrays = self._bound(args, kwargs)
         with in_windows([a.shape for a in arrays.values()]):
             trace = self._trace(
                 bound, {n: ArraySpec.of(a, a.shape) for n, a in arrays.items()}, self._on_device(arrays)
             ).trace
         places = tuple(k for k, name in enumerate(arrays) if name in shared)
-        of_arguments = _grids(trace, places)
+        of_arguments = grids_of(trace, places)
         largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in trace.kinds)), key=math.prod)
         result = self._partition(trace, largest, places)
-        if largest in of_arguments or not of_arguments or not _is_whole(result):
+        if largest in of_arguments or not of_arguments or not is_whole(result):
             return result
         other = self._partition(trace, max(of_arguments, key=math.prod), places)
-        return result if _is_whole(other) else other
+        return result if is_whole(other) else other
 
     def window(
         self,
@@ -434,36 +448,15 @@ class Pipeline(Tokenized):
         return self._window_traces.find(key, lambda: window_trace(of, stage, shape))
 
 
-def _standing(value: Any) -> Any:
-    """A placeholder array of a type, without memory."""
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and not is_array(value[1]):
-        return np.broadcast_to(np.zeros((), value[1]), value[0])
-    if isinstance(value, FieldType):
-        return np.broadcast_to(np.zeros((), value.array_dtype), value.array_shape)
-    return value
-
-
-def _grids(trace: Trace, shared: Collection[int]) -> list[Place]:
-    """The grids of a program's arguments, but for those that are whole."""
-    sources = (n.source for n in trace.program.leaves.values() if isinstance(n, Leaf))
-    deferred = [s for s in sources if isinstance(s, Deferred)]
-    return [tuple(s.kind.field_shape) for s in deferred if s.placeholder.position not in shared]
-
-
-def _is_whole(of: GridPartition) -> bool:
-    """Return whether no axis can be cut."""
-    return len(of.footprint.whole) == len(of.footprint.grid)
-
-
 @overload
 def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
 @overload
 def pipeline(
-    *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
+    *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = AUTO
 ) -> Callable[[Callable[..., Any]], Pipeline]: ...
 @naming_arguments
 def pipeline(
-    function: Any = None, /, *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
+    function: Any = None, /, *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = AUTO
 ) -> Any:
     """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
 
@@ -478,6 +471,8 @@ def pipeline(
         precision: how exactly its operators compute, as of `gp.precision`.
         optimize: False leaves every operator a kernel of its own; in a pipeline that calls this one, that one decides.
         dynamic: True, or names of arguments: arrays whose extents are arguments of kernels, which are compiled once (`explain`).
+            False: kernels are compiled for each size. "auto": for the first size and for those that come three times, while other
+            sizes share kernels; the bits of results are the same.
 
     Returns:
         A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to,

@@ -48,12 +48,14 @@ def explain(
     device: DeviceFacts | None = None,
     again: str = "",
     repacked: Repacked = ((), ()),
+    tier: str = "",
 ) -> str:
     """The report of a plan as text, or as JSON; with lanes where a target is given, with predicted times where a device is.
 
     Args:
         again: why a pipeline was traced once more.
         repacked: arguments that the host copies from interleaved arrays to planes, and results that it copies back.
+        tier: the tier of the kernels of a pipeline that has several sizes.
 
     Raises:
         SemanticError: a format that is neither "text" nor "json".
@@ -61,6 +63,7 @@ def explain(
     if format not in ("text", "json"):
         raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
     facts = {**report(plan, labels, target, device), "traced_again": again, **_repacked(plan, labels or {}, repacked)}
+    facts["tier"] = tier
     if format == "json":
         return json.dumps(facts, indent=2, ensure_ascii=False)
     return _text(facts, plan.program.cycle is not None)
@@ -96,6 +99,8 @@ def _text(facts: Facts, steps: bool) -> str:
         lines.append(_totals(facts["predicted"]))
     if facts["traced_again"]:
         lines.append(f"traced again: {facts['traced_again']}")
+    if facts["tier"]:
+        lines.append(facts["tier"])
     return "\n".join(lines)
 
 

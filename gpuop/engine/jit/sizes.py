@@ -1,0 +1,185 @@
+"""The sizes that a pipeline is called with: kernels of one size, or kernels that get their extents as arguments.
+
+The first size has kernels of its own. From the second one on, the arguments whose extents change are dynamic, so that sizes share
+kernels. A size that comes several times has kernels of its own too, compiled behind the calls. The tier changes no bit of a result.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from gpuop.base.config import config
+from gpuop.base.lru import BoundedCache
+from gpuop.engine.evaluate import plan_on, prepare
+from gpuop.engine.jit.background import later
+from gpuop.engine.jit.call import Trace
+from gpuop.engine.jit.tier import Family, Tier
+from gpuop.fusion.iteration import kernels
+from gpuop.fusion.plan import Plan, plan_for
+from gpuop.fusion.program import Op, Program
+from gpuop.ir.kernel import Kernel, Pin
+from gpuop.ir.layout import Layout
+from gpuop.ir.nodes import Const
+from gpuop.ir.target import Target
+from gpuop.ir.text import content
+from gpuop.ir.visit import expressions
+from gpuop.passes.dynamic_extents import key_of, opened
+from gpuop.passes.schedules.pinning import pinned
+from gpuop.runtime.base.backend import Backend
+
+OFTEN = 3  # calls of one size until kernels are compiled for it
+LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
+FAMILIES_KEPT, SIZES_KEPT = 32, 128
+MOST_TEXTS = 3  # sizes with texts of their own, until each size has
+ArrayTypes = tuple[tuple[str, tuple[int, ...], Any], ...]  # name, shape and dtype of each array argument
+
+
+class Sizes:
+    """The families of a pipeline."""
+
+    def __init__(self) -> None:
+        self._families: BoundedCache[Any, Family] = BoundedCache(FAMILIES_KEPT)
+
+    def family(self, types: ArrayTypes, rest: Any, new: bool) -> Family | None:
+        """The family of a call with such arrays, and with other arguments by content; `new` ones if there is none yet."""
+        key = tuple((name, len(shape), dtype) for name, shape, dtype in types), rest
+        if new:
+            return self._families.find(key, lambda: Family(tuple(shape for _, shape, _ in types)))
+        known: Family | None = self._families.get(key)
+        return known
+
+
+def tier_of(family: Family, types: ArrayTypes) -> Tier | None:
+    """The tier of a size; None for the first one, and where no size shares kernels."""
+    if config.specialize == "1":
+        return None
+    changed = frozenset(name for (name, shape, _), other in zip(types, family.first, strict=True) if shape != other)
+    if config.specialize == "0":
+        changed = frozenset(name for name, _, _ in types)
+    if not changed:
+        return None
+    family.changing |= changed
+    return Tier(family, family.changing, family.reason)
+
+
+def check_numbers(tier: Tier, trace: Trace, first: Callable[[], Trace]) -> None:
+    """Refuse open extents to a family if kernels contain numbers that follow from them, which Python has computed.
+
+    Args:
+        first: returns the trace with open extents for the shapes of the first call.
+    """
+    family = tier.family
+    if family.checked:
+        return
+    family.checked = True
+    began = family.began()
+    known = set[str]() if began is None else set(_constants(began.program))
+    if not known.issuperset(_constants(trace.program)) and _differ(first().program, trace.program):
+        family.reason = tier.reason = "numbers that follow from extents are constants of its kernels"
+
+
+def fits(tier: Tier, plan: Plan, target: Target) -> bool:
+    """Return whether all kernels of a plan are open or those of other sizes; else the tier has the reason.
+
+    A family is refused open extents if its kernels have no range of them, a size if it is out of that.
+    """
+    family, texts = tier.family, set[str]()
+    for kernel in kernels(plan_for(plan, target)):
+        general = opened(kernel, target) if kernel.dynamic else None
+        if general is not None and general.kernel is None:
+            tier.reason = f"of `{kernel.name}`, {general.reason}"
+            family.reason = family.reason if general.outside else tier.reason
+            return False
+        texts.add(content(kernel) if general is None else general.key)
+    family.others += not texts <= family.texts
+    family.texts |= texts
+    if family.others > MOST_TEXTS:
+        family.reason = tier.reason = "its kernels differ from size to size"
+    return not tier.reason
+
+
+def _differ(one: Program, other: Program) -> bool:
+    """Return whether the kernels of two programs differ in more than their extents."""
+    pairs = zip(_recorded(one), _recorded(other), strict=False)
+    return len(one.ops) != len(other.ops) or any(key_of(a) != key_of(b) for a, b in pairs)
+
+
+def _recorded(what: Program) -> Iterator[Kernel]:
+    for op in what.ops:
+        if isinstance(op.kernel, Kernel):
+            yield _with_dynamic(op, op.kernel, what.dynamic)
+
+
+def _with_dynamic(op: Op, kernel: Kernel, dynamic: frozenset[int]) -> Kernel:
+    values = zip((*kernel.inputs, *kernel.written), (*op.inputs, *op.outputs), strict=True)
+    return replace(kernel, dynamic=kernel.dynamic | {param for param, value in values if value in dynamic})
+
+
+def _constants(what: Program) -> Iterator[str]:
+    """The numbers of a program's kernels that may follow from extents."""
+    for op in what.ops:
+        if isinstance(op.kernel, Kernel):
+            for e in expressions(op.kernel.body):
+                if isinstance(e, Const) and not (e.type.kind in "iu" and abs(e.value) < LEAST_EXTENT):
+                    yield e.text
+
+
+# --- compiling behind the calls ---------------------------------------------------------------------------------------
+
+
+def called(trace: Trace) -> None:
+    """Count a call of a trace with open extents; the last of several has its size compiled."""
+    tier = trace.tier
+    if tier is None or tier.reason or tier.own is not None:
+        return
+    tier.calls += 1
+    if tier.calls == OFTEN and config.specialize == "auto":
+        _behind(partial(_compile_size, weakref.ref(trace)))
+
+
+def compile_open(trace: Trace, backend: Backend, layouts: Mapping[int, Layout]) -> None:
+    """Search for the ranges of a trace's kernels, and compile these, for later sizes."""
+    family = trace.tier.family if trace.tier is not None else None
+    if family is not None and not family.searching:
+        family.searching = True
+        _behind(partial(_compile_open, trace, backend, dict(layouts), pinned()))
+
+
+def _behind(job: Callable[[], None]) -> None:
+    later(partial(copy_context().run, job))
+
+
+def _compile_open(trace: Trace, backend: Backend, layouts: dict[int, Layout], pin: Pin | None) -> None:
+    assert trace.tier is not None
+    tier = Tier(trace.tier.family, trace.tier.names)
+    with suppress(Exception):  # a size that calls with open extents will raise it
+        plan = plan_on(backend, trace.program, pin, trace.optimize, layouts)
+        if fits(tier, plan, backend.target):
+            prepare(trace.program, backend.main, pin, trace.optimize, layouts, lambda: plan)
+    tier.family.searching = False
+
+
+def _compile_size(reference: Callable[[], Trace | None]) -> None:
+    """Compile the plans of a trace for its size; from then on its calls run these."""
+    trace = reference()
+    tier = None if trace is None else trace.tier
+    if trace is None or tier is None:
+        return
+    try:
+        own = trace.of_size()
+        for key in trace.plans:
+            backend, pin, _, layouts = key
+            plan = own.plans.find(key, partial(plan_on, backend, own.program, pin, own.optimize, dict(layouts)))
+            if trace.prepared.get(key) is not None:
+                planned = partial(own.plans.get, key, plan)
+                own.prepared[key] = prepare(own.program, backend, pin, own.optimize, dict(layouts), planned)
+    except Exception as failed:  # noqa: BLE001 - the kernels that there are go on, and `explain` says it
+        tier.failed = str(failed)
+    else:
+        tier.own = own

@@ -1,0 +1,243 @@
+"""Sizes of a pipeline's arrays: the first has kernels of its own, others share kernels, and those that repeat get their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop.base.config import config
+from gpuop.dsl import *
+from gpuop.engine.jit import background, sizes
+from gpuop.runtime.base.compiled import CompilingBackend
+from gpuop.runtime.devices import current
+
+rng = np.random.default_rng(23)
+SIZES = [(70, 90), (81, 67), (1, 40), (66, 131), (0, 5), (33, 1), (2, 2), (97, 97), (129, 257)]
+
+
+@gp.operator
+def slopes(f):
+    return _readTensor(f, _row, _column + 1, border="reflect") - _readTensor(f, _row - 2, _column, border="reflect")
+
+
+def edges(image):
+    f = gp.ScalarField(image)
+    return abs(slopes(f)) * 2, f.sum(axis=1), f.max()
+
+
+def wanted_edges(x):
+    wide = np.pad(x, ((2, 0), (0, 1)), "reflect")
+    return abs(wide[2:, 1:] - wide[:-2, :-1]) * 2, x.sum(axis=1), x.max()
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """The kernels that drivers have built."""
+    if not isinstance(current(), CompilingBackend):
+        pytest.skip("no device compiles")
+    texts = []
+    build = type(current()).build
+
+    def counting(self, program, binary):
+        texts.extend((source.entry, source.extents, source.threads) for source in program.sources)
+        return build(self, program, binary)
+
+    monkeypatch.setattr(type(current()), "build", counting)
+    return texts
+
+
+@pytest.fixture
+def tier(monkeypatch):
+    """A function that sets GPUOP_SPECIALIZE."""
+    return lambda value: monkeypatch.setattr(config, "specialize", value)
+
+
+@pytest.fixture(autouse=True)
+def auto(tier, monkeypatch):
+    """The suite has kernels for each size, but for tests of tiers; here jobs behind the calls are done when they come."""
+    tier("auto")
+    monkeypatch.setattr(sizes, "later", lambda job: job())
+
+
+def meet(pipeline, *others):
+    """Call a pipeline with two sizes: from then on there are kernels for others."""
+    for shape in ((70, 90), (66, 80)):
+        pipeline(of_numbers(shape), *others)
+
+
+def of_numbers(shape):
+    return rng.integers(-99, 99, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("mode", ["auto", "0", "1"])
+def test_results_of_all_sizes(device, tier, mode):
+    tier(mode)
+    pipeline = gp.pipeline(lambda image: (abs(gp.ScalarField(image)) * 3 + 1, gp.ScalarField(image).T))
+    for shape in SIZES:
+        x = of_numbers(shape)
+        found, turned = pipeline(x)
+        assert np.array_equal(found, abs(x) * 3 + 1) and np.array_equal(turned, x.T), shape
+
+
+LIBRARY = [
+    ("gaussian_filter", np.float32, (1.5,)),
+    ("median_filter", np.uint8, (3,)),
+    ("grey_opening", np.float32, (3,)),
+    ("sobel", np.float32, ()),
+    ("binary_closing", bool, ()),
+    ("label", bool, ()),
+    ("shift", np.float32, ((1.5, -2),)),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "arguments"), LIBRARY, ids=[name for name, *_ in LIBRARY])
+def test_tiers_have_the_same_bits(device, tier, name, dtype, arguments):
+    """Of images that are small, odd, primes, and larger than strips; sizes twice, so that prepared calls run too."""
+    function, shapes = getattr(gp.ndimage, name), [(40, 56), (67, 89), (3, 5), (131, 173)]
+    images = [(rng.random(shape) * 3).astype(dtype) for shape in shapes]
+    results = {}
+    for mode in ("1", "auto", "0"):
+        gp.release()  # traces are those of this mode
+        tier(mode)
+        results[mode] = [
+            np.asarray(function(x, *arguments)[0] if name == "label" else function(x, *arguments)) for x in images * 2
+        ]
+    for mode in ("auto", "0"):
+        for found, wanted in zip(results[mode], results["1"], strict=True):
+            assert found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes(), (mode, found.shape)
+    if dtype is not np.float32:  # exact
+        for found, x in zip(results["auto"], images * 2, strict=True):
+            wanted = getattr(scipy.ndimage, name)(x, *arguments)
+            assert np.array_equal(found, wanted[0] if name == "label" else wanted)
+
+
+def test_later_sizes_compile_nothing(built):
+    pipeline = gp.pipeline(edges)
+    shapes = [(70, 90), (81, 67), (72, 75), (79, 88)]  # reductions of these take as many steps
+    counts = []
+    for shape in shapes:
+        x = of_numbers(shape)
+        for found, wanted in zip(pipeline(x), wanted_edges(x), strict=True):
+            assert np.array_equal(found, wanted)
+        counts.append(len(built))
+    assert counts[0] > 0 and counts[1] > counts[0] and counts[3] == counts[2] == counts[1]
+
+
+def test_functions_of_the_library_compile_nothing_for_later_sizes(built):
+    for shape in ((270, 290), (281, 267)):  # those of few rows or columns have another kernel
+        gp.ndimage.median_filter(of_numbers(shape), 3)
+    before = len(built)
+    x = of_numbers((333, 269))
+    assert np.array_equal(gp.ndimage.median_filter(x, 3), scipy.ndimage.median_filter(x, 3)) and len(built) == before
+
+
+def test_a_size_that_repeats_is_compiled_for_itself(built):
+    pipeline = gp.pipeline(lambda image: slopes(gp.ScalarField(image)))
+    other = of_numbers((81, 67))
+    meet(pipeline)
+    results = [pipeline(other) for _ in range(sizes.OFTEN - 1)]
+    assert "compiled for all sizes of `image`" in pipeline.explain(other)
+    results.append(pipeline(other))
+    before = len(built)
+    results += [pipeline(other) for _ in range(3)]
+    assert len(built) == before  # it is compiled behind the third call
+    told = pipeline.explain(other)
+    assert "compiled for this size, which has come often" in told and "compiled for any size" not in told
+    assert all(result.tobytes() == results[0].tobytes() for result in results)
+    assert np.array_equal(results[0], wanted_edges(other)[0] / 2 * np.sign(results[0]))
+
+
+def test_what_fails_behind_the_calls_is_told(built, monkeypatch):
+    pipeline = gp.pipeline(lambda image: slopes(gp.ScalarField(image)))
+    meet(pipeline)
+    x = of_numbers((81, 67))
+    monkeypatch.setattr(sizes, "plan_on", lambda *_: 1 / 0)
+    for _ in range(5):
+        pipeline(x)
+    assert "compiled for all sizes of `image`; for this size alone: division by zero" in pipeline.explain(x)
+    assert np.array_equal(abs(pipeline(x)) * 2, wanted_edges(x)[0])
+
+
+def test_reasons_for_kernels_of_each_size(built):
+    """Numbers that Python computes from extents, and a grid without points."""
+
+    @gp.operator
+    def relative(f):
+        return _readTensor(f) + _row * (1.0 / f.field_shape[0])
+
+    pipeline = gp.pipeline(lambda image: relative(gp.ScalarField(image)))
+    for shape in ((64, 70), (32, 90), (16, 80)):
+        x = np.ones(shape, np.float32)
+        ramp = 1 + np.arange(shape[0], dtype=np.float32) * np.float32(1 / shape[0])
+        assert np.array_equal(pipeline(x), np.repeat(ramp[:, None], shape[1], axis=1))
+    told = pipeline.explain(x)
+    assert told.endswith("compiled for this size: numbers that follow from extents are constants of its kernels")
+    doubled = gp.pipeline(lambda image: gp.ScalarField(image) * 2)
+    meet(doubled)
+    for shape in ((9, 70), (0, 4), (70, 30)):
+        doubled(np.ones(shape, np.float32))
+    assert doubled.explain(np.ones((0, 4))[:0].astype(np.float32)).endswith("its grid has no points")
+    assert doubled.explain(x).endswith("compiled for all sizes of `image`")
+
+
+def test_only_what_changes_is_open(built):
+    """Arrays that have one shape in all calls, as weights, keep their extents as constants."""
+
+    @gp.operator
+    def weighted(f, weights):
+        total = _var(0.0)
+        with _for(0, weights.field_shape[0]) as j:
+            total += _readTensor(f, _row + j - 1, _column) * _readTensor(weights, j)
+        return total
+
+    pipeline = gp.pipeline(lambda image, weights: weighted(gp.ScalarField(image), gp.ScalarField(weights)))
+    weights = np.ones(11, np.float32)
+    meet(pipeline, weights)
+    for shape in ((70, 90), (81, 67), (90, 91)):
+        x = of_numbers(shape)
+        wide = np.pad(x, ((1, 9), (0, 0)), "edge")
+        assert np.array_equal(pipeline(x, weights), sum(wide[n : n + shape[0]] for n in range(11)))
+    assert pipeline.explain(x, weights).endswith("compiled for all sizes of `image`")
+
+
+def test_declared_tiers():
+    """`dynamic=False` and True are what they were, whatever sizes come; a copy by pickle keeps the choice."""
+    for dynamic, told in ((False, None), (True, None), ("auto", "compiled for all sizes of `image`")):
+        pipeline = gp.pipeline(lambda image: gp.ScalarField(image) * 2, dynamic=dynamic)
+        meet(pipeline)
+        pipeline(of_numbers((81, 67)))
+        last = pipeline.explain(of_numbers((81, 67))).splitlines()[-1]
+        assert (last == told) if told else not last.startswith("compiled"), dynamic
+        assert pipeline.settings()[-1] == dynamic
+
+
+def test_jobs_run_in_a_thread_of_their_own():
+    done = []
+    background.later(lambda: done.append(threading.current_thread()))
+    background.settle()
+    assert done and done[0] is not threading.current_thread() and done[0].daemon
+
+
+def test_processes_end_while_sizes_are_compiled():
+    """Nothing waits for the thread behind the calls, and nothing is printed."""
+    program = """
+import numpy as np, gpuop as gp
+for n in (70, 80, 80, 80):
+    gp.ndimage.gaussian_filter(np.ones((n, 90), np.float32), 2)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GPUOP_SPECIALIZE": "auto"},
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
