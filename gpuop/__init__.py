@@ -93,5 +93,5 @@ def _missing(name: str) -> AttributeError:
     numpy = import_module("numpy")
     error: AttributeError = errors.missing(__name__, name, __all__)
     if name in services.array_functions or isinstance(getattr(numpy, name, None), numpy.ufunc):
-        error = errors.MissingError(f"{__name__} has no `{name}`: NumPy's functions take fields, as `np.{name}(field)`")
+        error = errors.MissingError(f"{__name__} has no `{name}`: NumPy functions take fields, as `np.{name}(field)`")
     return error

@@ -195,7 +195,7 @@ class FieldType(NearNames):
     ) -> None:
         if isinstance(tensor_shape, (str, type, np.dtype)):
             raise SemanticError(
-                f"{tensor_shape!r} is no tensor shape but a dtype; write `dtype={dtype_name(tensor_shape)!r}`"
+                f"{tensor_shape!r} is a dtype, not a tensor shape; write `dtype={dtype_name(tensor_shape)!r}`"
             )
         extents = [n for n in (field_shape, tensor_shape) if not isinstance(n, Iterable)]
         if len(extents) == 2 and min(extents) >= WIDE:

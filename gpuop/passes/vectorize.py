@@ -164,7 +164,7 @@ class _Vectors:
             self.store_element(stmt, stmt.memory, numbers, self.bind(value))
         else:
             index, ahead = self.places(stmt.index)
-            assert not ahead, "the elements that lanes store are no neighbours"
+            assert not ahead, "the elements that lanes store are not neighbours"
             self.out.append(replace(stmt, index=index, value=self.bind(value)))
 
     def store_element(self, stmt: ir.Store, field: ir.FieldParam, numbers: LaneNumbers, value: ir.Expr) -> None:

@@ -375,7 +375,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     for data in (b"", b"hello", good[: len(good) // 2]):
         path.write_bytes(data)
         message = refused(gp.SemanticError, lambda: gp.load_bundle(path))
-        assert message == f"{path} is no bundle that `gpuop compile` wrote, or it is cut off"
+        assert message == f"{path} is not a bundle that `gpuop compile` wrote, or it is cut off"
     np.savez(tmp_path / "other.npz", a=np.ones(3))
     message = refused(gp.SemanticError, lambda: gp.load_bundle(tmp_path / "other.npz"))
     assert message == f"{tmp_path / 'other.npz'} is a zip file, but no bundle that `gpuop compile` wrote"

@@ -210,7 +210,7 @@ def test_where_there_is_no_line_of_the_users(folder, capsys):
 def test_a_file_of_something_else(folder, capsys):
     Path("notes.md").write_text("half = 0.5\n")
     message = refused(capsys, "source", "notes.md:half")
-    assert message == "notes.md is no Python file; write FILE:FUNCTION, as `filters.py:sharpen`"
+    assert message == "notes.md is not a Python file; write FILE:FUNCTION, as `filters.py:sharpen`"
 
 
 def test_output_that_cannot_be_written(folder, capsys):

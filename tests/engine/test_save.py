@@ -142,7 +142,9 @@ def test_files_that_are_cut_off(device, tmp_path):
     whole = (tmp_path / "whole.npz").read_bytes()
     for eighth in range(8):
         (tmp_path / "cut.npz").write_bytes(whole[: len(whole) * eighth // 8])
-        with pytest.raises(gp.SemanticError, match=r"cut\.npz is no file that `graph\.save` wrote, or it is cut off"):
+        with pytest.raises(
+            gp.SemanticError, match=r"cut\.npz is not a file that `graph\.save` wrote, or it is cut off"
+        ):
             graph.load(tmp_path / "cut.npz")
         same(graph, before)
     graph.step()
@@ -188,8 +190,8 @@ def test_foreign_files(tmp_path):
         "newer.npz": r"has version 2 of the format, and this gpuop reads version 1; load it with the gpuop that saved it",
         "numbers.npz": r"numbers\.npz is damaged: ",
         "words.npz": r"words\.npz is damaged: ",
-        "array.npy": r"array\.npy is no file that `graph\.save` wrote",
-        "text.npz": r"text\.npz is no file that `graph\.save` wrote",
+        "array.npy": r"array\.npy is not a file that `graph\.save` wrote",
+        "text.npz": r"text\.npz is not a file that `graph\.save` wrote",
     }.items():
         with pytest.raises(gp.SemanticError, match=message):
             graph.load(tmp_path / name)
@@ -301,7 +303,7 @@ def test_what_is_no_file(tmp_path):
     for path in (tmp_path / "pipe", tmp_path, "/dev/zero"):
         for load in (evolving().load, gp.load_bundle):
             with pytest.raises(
-                gp.SemanticError, match=r"is no (file|bundle) that .* wrote, or it is cut off|is a folder"
+                gp.SemanticError, match=r"is not a (file|bundle) that .* wrote, or it is cut off|is a folder"
             ):
                 load(path)
 

@@ -349,7 +349,7 @@ def array_in_arithmetic():
     gp.operator(lambda f: -_floatArray(4) < 1)(SCALAR)  # here
 
 
-@WRONGS.add("`@=` assigns to variables, and an ArrayVariable is none; set its elements, as in `a[i] = v`")
+@WRONGS.add("`@=` assigns to variables, which an ArrayVariable is not; set its elements, as in `a[i] = v`")
 def array_that_is_assigned():
     @gp.operator
     def filled(f):

@@ -154,12 +154,12 @@ def test_numbers_of_the_device_as_arguments_of_filters(name, call, number):
     assert f"as `{name}=2`" in str(caught.value)
 
 
-@WRONGS.add("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")
+@WRONGS.add("`divmod` of Python does not take kernel values; write `x // y` and `x % y`")
 def divmod_in_a_body():
     gp.operator(lambda f: divmod(_readTensor(f), 3)[0])(SCALAR)  # here
 
 
-@WRONGS.add("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")
+@WRONGS.add("`divmod` of Python does not take kernel values; write `x // y` and `x % y`")
 def divmod_by_a_value():
     gp.operator(lambda f: divmod(3, _readTensor(f))[0])(SCALAR)  # here
 
@@ -172,25 +172,26 @@ def len_in_a_body():
 
 
 @WRONGS.add(
-    "Numba's compiled functions do not take kernel values: call the Python function that was compiled, `f.py_func(x)`"
+    "compiled functions of Numba do not take kernel values: call the Python function that was compiled, `f.py_func(x)`"
 )
 def compiled_by_numba():
     # Numba asks a value of another library for its type so
     gp.operator(lambda f: getattr(_readTensor(f), "_numba_type_", None))(SCALAR)  # here
 
 
-@WRONGS.add("gpuop has no `exp`: NumPy's functions take fields, as `np.exp(field)`")
+@WRONGS.add("gpuop has no `exp`: NumPy functions take fields, as `np.exp(field)`")
 def exp_of_gpuop():
     gp.exp(SCALAR)  # here
 
 
-@WRONGS.add("gpuop has no `sum`: NumPy's functions take fields, as `np.sum(field)`")
+@WRONGS.add("gpuop has no `sum`: NumPy functions take fields, as `np.sum(field)`")
 def sum_of_gpuop():
     gp.sum(SCALAR)  # here
 
 
-@WRONGS.add("sensor `camera`: a pair of True and an ndarray came, as OpenCV's `cap.read` gives, and a frame is an array: give the "
-            "function `lambda: cap.read()[1]`")  # fmt: skip
+@WRONGS.add(
+    "sensor `camera`: a pair of True and an ndarray came, as `cap.read` of OpenCV gives, and a frame is an "
+    "array: give the function `lambda: cap.read()[1]`")  # fmt: skip
 def a_pair_of_a_sensor():
     with gp.ComputeGraph(device="reference") as graph:
         camera = gp.Sensor(gp.FieldType((4, 5), dtype="uint8"), lambda: (True, np.zeros((4, 5), "uint8")))  # here

@@ -174,17 +174,17 @@ def next_is_read():
     SCALAR.next  # here
 
 
-@WRONGS.add("<class 'numpy.float32'> is no tensor shape but a dtype; write `dtype='float32'`")
+@WRONGS.add("<class 'numpy.float32'> is a dtype, not a tensor shape; write `dtype='float32'`")
 def dtype_as_a_tensor_shape():
     gp.FieldType((480, 640), np.float32)  # here
 
 
-@WRONGS.add("'uint8' is no tensor shape but a dtype; write `dtype='uint8'`")
+@WRONGS.add("'uint8' is a dtype, not a tensor shape; write `dtype='uint8'`")
 def text_as_a_tensor_shape():
     gp.FieldType((480, 640), "uint8")  # here
 
 
-@WRONGS.add("Python's `round` does not take Fields; `np.round(f, decimals)` rounds them")
+@WRONGS.add("`round` of Python does not take Fields; `np.round(f, decimals)` rounds them")
 def rounded():
     round(SCALAR, 2)  # here
 

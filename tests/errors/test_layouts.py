@@ -191,12 +191,12 @@ def range_of_too_much():
     gp.arange(300, dtype="uint8")  # here
 
 
-@WRONGS.add("arange: a Field is no number; `int(f)` or `float(f)` gives the value of a field")
+@WRONGS.add("arange: a Field is not a number; `int(f)` or `float(f)` gives the value of a field")
 def range_of_a_field():
     gp.arange(ROW[0])  # here
 
 
-@WRONGS.add("linspace: bool is no dtype of evenly spaced numbers; `.astype` converts")
+@WRONGS.add("linspace: bool is not a dtype of evenly spaced numbers; `.astype` converts")
 def range_of_truths():
     gp.linspace(0, 1, 5, dtype="bool")  # here
 

@@ -178,7 +178,7 @@ def unpack_scalar():
     swapped(SCALAR)
 
 
-@WRONGS.add("Python's `round` does not take kernel values; use `_rint(x)`, or `_round(x)`")
+@WRONGS.add("`round` of Python does not take kernel values; use `_rint(x)`, or `_round(x)`")
 def python_round():
     gp.operator(lambda f: round(_readTensor(f)))(SCALAR)  # here
 

@@ -81,7 +81,7 @@ def assigned_output():
     op(SCALAR)
 
 
-@WRONGS.add("`op` assigns `_row`, which is no variable; copy it under a name of its own, as in `v = _var(_row)`")
+@WRONGS.add("`op` assigns `_row`, which is not a variable; copy it under a name of its own, as in `v = _var(_row)`")
 def assigned_position():
     @gp.operator
     def op(f):
@@ -92,7 +92,8 @@ def assigned_position():
 
 
 @WRONGS.add(
-    "an output is no array: write `_writeTensor(_out0, v, _row, _column)`, or `_writeTensor(_out0, v)` at the thread's own point"
+    "an output is not an array: write `_writeTensor(_out0, v, _row, _column)`, or `_writeTensor(_out0, v)` at the thread's "
+    "own point"
 )
 def output_like_an_array():
     @gp.operator
@@ -102,7 +103,9 @@ def output_like_an_array():
     op(SCALAR)
 
 
-@WRONGS.add("_out0 is no array: keep what you wrote in a variable, or read it by `_readTensor(_out0, _row, _column)`")
+@WRONGS.add(
+    "_out0 is not an array: keep what you wrote in a variable, or read it by `_readTensor(_out0, _row, _column)`"
+)
 def output_read_like_an_array():
     @gp.operator
     def op(f):

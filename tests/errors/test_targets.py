@@ -233,7 +233,7 @@ def recorded_if():
 
 
 @WRONGS.add(
-    "`_target.architecture >= 80` is known only when code is generated: Python's `if`, `and`, `or`, `not`, `min` and `max`"
+    "`_target.architecture >= 80` is known only when code is generated: `if`, `and`, `or`, `not`, `min` and `max` of"
 )
 def python_if():
     @gp.operator

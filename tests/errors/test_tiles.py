@@ -24,8 +24,8 @@ LEVELS = gp.ScalarField(np.arange(37) % 32)
 
 def lacks(what: str, group: str, grid: str = "37") -> str:
     return (
-        f"{what}: a grid of {grid} is no multiple of work-groups of {group.replace(', ', '×')}; let such threads run too by "
-        f"`_localThreads({group}, whole_groups=True)`, or leave out with `_if` what they would write"
+        f"{what}: a grid of {grid} is not a multiple of work-groups of {group.replace(', ', '×')}; let such threads run too "
+        f"by `_localThreads({group}, whole_groups=True)`, or leave out with `_if` what they would write"
     )
 
 
@@ -60,7 +60,7 @@ def transpose():
     turned(SCALAR)
 
 
-@WRONGS.add("only threads beyond the grid would write it: a grid of 4×5 is no multiple of work-groups of 4×8;")
+@WRONGS.add("only threads beyond the grid would write it: a grid of 4×5 is not a multiple of work-groups of 4×8;")
 def groups_by_default():
     @gp.operator
     def next_one(f):
@@ -135,7 +135,7 @@ def histogram():
 
 
 @WRONGS.add(
-    "`tile[0, 0, 3]` is read, and only threads beyond the grid would write it: a grid of 3×4×11 is no multiple of"
+    "`tile[0, 0, 3]` is read, and only threads beyond the grid would write it: a grid of 3×4×11 is not a multiple of"
 )
 def three_dimensions_in_a_vector():
     @gp.operator

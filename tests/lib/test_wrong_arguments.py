@@ -47,7 +47,7 @@ FILTERS = [
     (lambda m, x: m.generic_filter(x, 3, 3), "the function is a callable, not an int"),
     (lambda m, x: m.geometric_transform(x, 3), "the function is a callable, not an int"),
     (lambda m, x: m.zoom(x, "a"), f"`zoom` {NUMBER} 'a'"),
-    (lambda m, x: m.zoom(x, -1), "zoom: a factor is no less than 0, and this is -1"),
+    (lambda m, x: m.zoom(x, -1), "zoom: a factor is 0 or more, not -1"),
     (lambda m, x: m.rotate(x, "a"), f"`angle` {NUMBER} 'a'"),
     (lambda m, x: m.shift(x, "a"), f"`shift` {NUMBER} 'a'"),
     (lambda m, x: m.affine_transform(x, "a"), f"`matrix` {NUMBERS}"),

@@ -246,7 +246,7 @@ def test_products_that_are_not():
     def reason(a=a, **options: object) -> str:
         return WORK_ITEM_VECTORS.refuse(first_of(product(a, b, **options)))
 
-    elsewhere = "its threads write at places that are no neighbours, or may not be there"
+    elsewhere = "its threads write at places that are not neighbours, or may be outside"
     assert reason() == ""
     assert reason(gp.ScalarField(np.zeros((23, 5), "f"))) == elsewhere
     assert reason(place=lambda column: column + 1) == elsewhere
@@ -292,6 +292,6 @@ def test_refusals():
     assert reason(differences(4)(f)) == "rows of its work-groups are not vectors"
     assert reason(differences(24)(f)) == "its threads are not whole vectors"
     turned = differences(read=lambda f: _readTensor(f, _localColumn, _row))
-    assert reason(turned(f)) == "its threads read at places that are no neighbours"
+    assert reason(turned(f)) == "its threads read at places that are not neighbours"
     assert reason(differences(read=lambda f: _convert_float(_localRow))(f)) == "threads know their row in a work-group"
     assert reason(differences(read=lambda f: _convert_float(_groupRow))(f)) == "it uses indices of its work-groups"

@@ -117,7 +117,7 @@ def test_what_stays_as_it_was():
     odd = np.pad(gp.VectorField(np.zeros((4, 64, 3), np.float32)), ((1, 2), (1, 2), (0, 0)))
     for kernel, reason in (
         (kernel_of(far(field(4, 64), 2)), "its points read windows around them"),
-        (kernel_of(turned(field(4, 64))), "it reads at places that are no constant offsets from the own point"),
+        (kernel_of(turned(field(4, 64))), "it reads at places that are not constant offsets from the own point"),
         (kernel_of(far(field(4, 64), 5)[:, 1:]), "its points read more than 4 others"),
         (
             kernel_of(field(4096, 64).sum(0)),

@@ -300,7 +300,7 @@ def pointwise(f):
     return _readTensor(f) * 2
 
 
-PLACED = "it reads at places that are no constant offsets from the own point"
+PLACED = "it reads at places that are not constant offsets from the own point"
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         return format(self._scalar(f"the format {spec!r}").item(), spec) if spec else repr(self)
 
     def __round__(self, digits: Any = None) -> NoReturn:
-        raise UnsupportedError("Python's `round` does not take Fields; `np.round(f, decimals)` rounds them")
+        raise UnsupportedError("`round` of Python does not take Fields; `np.round(f, decimals)` rounds them")
 
     def __len__(self) -> int:
         raise UnsupportedError(

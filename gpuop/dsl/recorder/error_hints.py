@@ -103,5 +103,8 @@ def _misnamed(error: str, frame: FrameType) -> str:
             f"it; write `nonlocal {name}` at the beginning of `{function}`, or assign a variable by `{name}.assign(…)`"
         )
     if isinstance(value, Value):
-        return f"`{function}` assigns `{name}`, which is no variable; copy it under a name of its own, as in `v = _var({name})`"
+        return (
+            f"`{function}` assigns `{name}`, which is not a variable; copy it under a name of its own, as in `v = "
+            f"_var({name})`"
+        )
     return ""

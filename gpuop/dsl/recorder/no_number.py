@@ -37,7 +37,7 @@ class NoNumber:
     __hash__ = object.__hash__
 
     def __imatmul__(self, other: object) -> Any:  # type: ignore[misc]  # it is no product
-        raise SemanticError(f"`@=` assigns to variables, and {self._shown} is none; {self.assigned}")
+        raise SemanticError(f"`@=` assigns to variables, which {self._shown} is not; {self.assigned}")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refused

@@ -29,13 +29,13 @@ class OutputRef(NoNumber):
 
     def __setitem__(self, place: Any, value: Any) -> NoReturn:
         raise SemanticError(
-            f"an output is no array: write `_writeTensor({self}, v, _row, _column)`, or `_writeTensor({self}, v)` at the thread's "
-            "own point"
+            f"an output is not an array: write `_writeTensor({self}, v, _row, _column)`, or `_writeTensor({self}, v)` at the "
+            "thread's own point"
         )
 
     def __getitem__(self, place: Any) -> NoReturn:
         raise SemanticError(
-            f"{self} is no array: keep what you wrote in a variable, or read it by `_readTensor({self}, _row, _column)`"
+            f"{self} is not an array: keep what you wrote in a variable, or read it by `_readTensor({self}, _row, _column)`"
         )
 
 

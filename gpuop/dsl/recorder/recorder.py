@@ -127,8 +127,8 @@ class Recorder:
         self.emitted += 1
         if self.emitted > MOST_STATEMENTS:
             raise SemanticError(
-                f"`{self.name}` has more than {MOST_STATEMENTS} statements, for which compilers take too long; "
-                "write loops that run on the device (`_for`) instead of Python's, or several operators"
+                f"`{self.name}` has more than {MOST_STATEMENTS} statements, for which compilers take too long; write loops "
+                "that run on the device (`_for`) instead of Python loops, or several operators"
             )
 
     def check_pending(self) -> None:

@@ -51,7 +51,7 @@ class TargetExpression(Arithmetic["TargetExpression"]):
 
     def __bool__(self) -> NoReturn:
         raise SemanticError(
-            f"`{self!r}` is known only when code is generated: Python's `if`, `and`, `or`, `not`, `min` and `max` cannot "
+            f"`{self!r}` is known only when code is generated: `if`, `and`, `or`, `not`, `min` and `max` of Python cannot "
             "decide on it; use `with _codegenIf(c):`, `&`, `|`, `~`, `_min`, `_max`"
         )
 

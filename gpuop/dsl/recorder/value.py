@@ -150,8 +150,8 @@ class Value(Arithmetic["Value"]):
                 "write `(a < x) & (x < b)`"
             )
         raise SemanticError(
-            "a recorded value has no truth value: Python's `if`, `while`, `and`, `or`, `not`, `min` and `max` cannot decide on it; "
-            "use `with _if(c):`, `with _while(c):`, `&`, `|`, `~`, `_min`, `_max`, `_where(c, a, b)`"
+            "a recorded value has no truth value: `if`, `while`, `and`, `or`, `not`, `min` and `max` of Python cannot decide "
+            "on it; use `with _if(c):`, `with _while(c):`, `&`, `|`, `~`, `_min`, `_max`, `_where(c, a, b)`"
         )
 
     def __index__(self) -> NoReturn:
@@ -177,7 +177,7 @@ class Value(Arithmetic["Value"]):
         )
 
     def __round__(self, digits: Any = None) -> NoReturn:
-        raise UnsupportedError("Python's `round` does not take kernel values; use `_rint(x)`, or `_round(x)`")
+        raise UnsupportedError("`round` of Python does not take kernel values; use `_rint(x)`, or `_round(x)`")
 
     def __len__(self) -> int:
         raise UnsupportedError(
@@ -198,15 +198,15 @@ class Value(Arithmetic["Value"]):
         """Python looks for it before it enters."""
 
     def __divmod__(self, other: Any) -> NoReturn:
-        raise UnsupportedError("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")
+        raise UnsupportedError("`divmod` of Python does not take kernel values; write `x // y` and `x % y`")
 
     __rdivmod__ = __divmod__
 
     @property
     def _numba_type_(self) -> NoReturn:
         raise UnsupportedError(
-            "Numba's compiled functions do not take kernel values: call the Python function that was compiled, `f.py_func(x)`, "
-            "or write it without `@njit`"
+            "compiled functions of Numba do not take kernel values: call the Python function that was compiled, "
+            "`f.py_func(x)`, or write it without `@njit`"
         )
 
     def assign(self, value: Operand) -> None:

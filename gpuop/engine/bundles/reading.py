@@ -91,7 +91,7 @@ def read(path: Path) -> Contents:
     except Foreign:
         if os.path.isdir(name):
             raise SemanticError(f"{name} is a folder; name the file that `gpuop compile` wrote") from None
-        raise SemanticError(f"{name} is no bundle that `gpuop compile` wrote, or it is cut off") from None
+        raise SemanticError(f"{name} is not a bundle that `gpuop compile` wrote, or it is cut off") from None
     except OSError as failed:
         raise SemanticError(f"{name} cannot be read: {failed}") from None
     except Damaged as damaged:

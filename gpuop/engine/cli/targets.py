@@ -121,7 +121,7 @@ def _function(where: str) -> tuple[Any, str]:
     if not file or not name.isidentifier():
         raise SemanticError(f"{where!r} names no function; write FILE:FUNCTION, as `filters.py:sharpen`")
     if not path.is_file() or path.suffix != ".py":
-        problem = f"{file} is no Python file" if path.is_file() else f"there is no file {file}"
+        problem = f"{file} is not a Python file" if path.is_file() else f"there is no file {file}"
         raise SemanticError(f"{problem}; write FILE:FUNCTION, as `filters.py:sharpen`")
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)

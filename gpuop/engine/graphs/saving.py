@@ -47,7 +47,7 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
             kinds = (kind for _, kind in expected)
             return tick, [members.array(f"state{k}.npy", kind) for k, kind in zip(numbers, kinds, strict=True)]
     except Foreign:
-        raise SemanticError(f"{name} is no file that `graph.save` wrote, or it is cut off") from None
+        raise SemanticError(f"{name} is not a file that `graph.save` wrote, or it is cut off") from None
     except Damaged as damaged:
         raise SemanticError(f"{name} is damaged: {damaged}; take another one that `graph.save` wrote") from None
 

@@ -136,8 +136,8 @@ class Frames(LeafSource):
     def _converted(self, value: Any) -> Array:
         if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], (bool, np.bool_)):
             raise SemanticError(
-                f"{self.who}: a pair of {value[0]} and {described(value[1])} came, as OpenCV's `cap.read` gives, and a frame is an "
-                "array: give the function `lambda: cap.read()[1]`",
+                f"{self.who}: a pair of {value[0]} and {described(value[1])} came, as `cap.read` of OpenCV gives, and a frame "
+                "is an array: give the function `lambda: cap.read()[1]`",
                 self.loc,
             )
         try:

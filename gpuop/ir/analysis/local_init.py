@@ -263,8 +263,9 @@ def _lacks(kernel: Kernel, array: ir.Array, element: int, exact: bool, loc: Loc 
         f"{it} is read, and" if exact else f"`{array.hint}` is read at computed places, and parts of it, such as {it},"
     )
     return SemanticError(
-        f"{subject} only threads beyond the grid would write{' it' if exact else ''}: a grid of {grid} is no multiple of "
+        f"{subject} only threads beyond the grid would write{' it' if exact else ''}: a grid of {grid} is not a multiple of "
         f"work-groups of {'×'.join(map(str, group_shape))}; let such threads run too by "
-        f"`_localThreads({', '.join(map(str, group_shape))}, whole_groups=True)`, or leave out with `_if` what they would write",
+        f"`_localThreads({', '.join(map(str, group_shape))}, whole_groups=True)`, or leave out with `_if` what they would "
+        "write",
         loc or kernel.loc,
     )

@@ -90,7 +90,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and not isinstance(kind, DTypeName):
         if kind not in KINDS:
-            raise ArgumentError(f"isdtype: {kind!r} is no kind; one of {', '.join(KINDS)}")
+            raise ArgumentError(f"isdtype: there is no kind {kind!r}; one of {', '.join(KINDS)}")
         return dtype_name(dtype) in KINDS[kind]
     return dtype_name(dtype) == dtype_name(kind)
 
@@ -144,5 +144,5 @@ class NamespaceInfo:
             return dict(DTYPES)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if unknown := [k for k in kinds if k not in KINDS]:
-            raise ArgumentError(f"dtypes: {unknown[0]!r} is no kind; one of {', '.join(KINDS)}")
+            raise ArgumentError(f"dtypes: there is no kind {unknown[0]!r}; one of {', '.join(KINDS)}")
         return {name: DTYPES[name] for k in kinds for name in KINDS[k]}

@@ -117,7 +117,7 @@ def a_key(name: str, arg: Any) -> Field:
     if isinstance(arg, (Placeholder, np.ndarray)):
         raise SemanticError(f"{name}: a key is what `gp.random.key(seed)` gives, not an array of its numbers")
     what = f"a {arg.type} field" if isinstance(arg, Field) else described(arg)
-    raise SemanticError(f"{name}: the first argument is a key, made by `gp.random.key(seed)`; {what} is none")
+    raise SemanticError(f"{name}: the first argument is a key, made by `gp.random.key(seed)`, not {what}")
 
 
 def _derived(name: str, key: Field, data: Any, kind: int) -> Field:

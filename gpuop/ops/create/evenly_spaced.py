@@ -59,7 +59,7 @@ def _count(first: Any, last: Any, step: Any, whole: bool) -> int:
 def _ordered(name: str, count: int, dtype: Any) -> FieldType:
     kind = FieldType(count, (), dtype)
     if kind.dtype in UNORDERED:
-        raise SemanticError(f"{name}: {kind.dtype} is no dtype of evenly spaced numbers; `.astype` converts")
+        raise SemanticError(f"{name}: {kind.dtype} is not a dtype of evenly spaced numbers; `.astype` converts")
     return kind
 
 
@@ -133,7 +133,7 @@ def _real(name: str, value: Any) -> Any:
     computed = number(value)
     if computed is None or not isinstance(value, NUMBERS):
         raise SemanticError(
-            f"{name}: {described(value)} is no number; `int(f)` or `float(f)` gives the value of a field"
+            f"{name}: {described(value)} is not a number; `int(f)` or `float(f)` gives the value of a field"
         )
     return computed
 

@@ -16,7 +16,7 @@ from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.layout.axes import Axis, axes_of, type_of
 from gpuop.ops.layout.gather import Place, Reading, gathered
 
-ADVICE = "`.numpy()` gives an array, which takes every index of NumPy's"
+ADVICE = "`.numpy()` gives an array, which takes all indices of NumPy"
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _check_kind(index: Any) -> None:
     for part in parts:
         if isinstance(part, Value):
             raise SemanticError(
-                "a Field is indexed by Python's integers and slices; in a kernel read it with `_readTensor(f, row, column)`"
+                "a Field is indexed by Python integers and slices; in a kernel read it with `_readTensor(f, row, column)`"
             )
         if is_integer(part) or part is None or part is Ellipsis is index:
             continue

@@ -428,7 +428,7 @@ def test_watersheds_of_fields_and_into_arrays():
         (lambda: ndimage.label(DOTS, np.ones((3, 5))), "label: structure dimensions must be equal to 3"),
         (lambda: ndimage.label(DOTS, [[1, 1, 0], [0, 1, 0], [0, 0, 0]]), "structuring element is not symmetric"),
         (lambda: ndimage.label(DOTS * 1j), "Complex type not supported"),
-        (lambda: ndimage.label(gp.ScalarField(DOTS), output=np.zeros(2)), "of a Field `output=` is no array"),
+        (lambda: ndimage.label(gp.ScalarField(DOTS), output=np.zeros(2)), "with a Field `output=` cannot be an array"),
         (
             lambda: ndimage.distance_transform_edt(DOTS, 1, False),
             "at least one of return_distances/return_indices must be True",

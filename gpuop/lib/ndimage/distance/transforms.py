@@ -101,7 +101,7 @@ def distance_transform_bf(
     """
     name = NAMES.get(str(metric).lower())
     if name is None:
-        raise ArgumentError(f"distance metric not supported: {metric!r} is none of {', '.join(NAMES)}")
+        raise ArgumentError(f"distance metric not supported: {metric!r} is not one of {', '.join(NAMES)}")
     plain = sampling is None or name != "euclidean"
     lengths = None if plain else _sampled(sampling, _rank(input))
     dtype = "float64" if name == "euclidean" else "uint32"

@@ -234,7 +234,7 @@ def zoom(
     for n, factor in zip(input.field_shape, factors, strict=True):
         points = round(n * real(factor, "zoom"))
         if points < 0:
-            raise ArgumentError(f"zoom: a factor is no less than 0, and this is {factor}")
+            raise ArgumentError(f"zoom: a factor is 0 or more, not {factor}")
         at.append(_zoomed(n, points, grid_mode))
     return along_axes("zoom", input, spline, at, output)
 

@@ -146,7 +146,7 @@ def wanted_dtype(name: str, output: Any, shape: tuple[int, ...], lazy: bool, arg
         refuse_swapped(name, output)
         return None if output is None else np.dtype(output).name
     if lazy:
-        raise UnsupportedError(f"ndimage.{name}: of a Field `{argument}=` is no array; results are Fields")
+        raise UnsupportedError(f"ndimage.{name}: with a Field `{argument}=` cannot be an array; results are Fields")
     if tuple(output.shape) != shape:
         raise ArgumentError(
             f"{argument} shape not correct, wrong shape: it is {tuple(output.shape)}, and the input's is {shape}"

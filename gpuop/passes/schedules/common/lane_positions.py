@@ -113,7 +113,7 @@ class LanePositions(KnownPositions[Affine]):
         """
         reads = self.anywhere()
         if any(not gathers or read.border == "unchecked" or read.field.type.dtype == "float16" for read in reads):
-            return "it reads at places that are no constant offsets from the own point"
+            return "it reads at places that are not constant offsets from the own point"
         loads = [e for e in expressions(self.kernel.body) if isinstance(e, Load)]
         constants = {s.array for s in self.kernel.body if isinstance(s, Declare) and s.array.space == "constant"}
         if any(isinstance(e.memory, Array) and e.memory not in constants for e in loads):

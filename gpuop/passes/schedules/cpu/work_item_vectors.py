@@ -219,9 +219,9 @@ class _Lanes(LaneAnalysis):
         places = [(e.memory, e.index) for e in exprs if isinstance(e, ir.Load)] + [(s.memory, s.index) for s in stores]
         writes = [stmt for stmt in body if isinstance(stmt, ir.Write)] if part.lanes > 1 else []
         if not all(map(self.is_whole, writes)):
-            return "its threads write at places that are no neighbours, or may not be there"
+            return "its threads write at places that are not neighbours, or may be outside"
         whole = all(self.are_whole(*place) for place in places) and all(map(self.is_vector, exprs))
-        return "" if whole else "its threads read at places that are no neighbours"
+        return "" if whole else "its threads read at places that are not neighbours"
 
     def is_whole(self, write: ir.Write) -> bool:
         """Return whether all lanes write to neighbours that are known to be inside."""
