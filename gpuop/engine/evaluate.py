@@ -13,7 +13,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.finalizers import WeakKeys
 from gpuop.base.lru import BoundedCache, forget_all
-from gpuop.base.trace import HostSpan
+from gpuop.base.trace import HostSpan, observers
 from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
@@ -153,14 +153,15 @@ def argument(node: Node, backend: Backend) -> Argument:
     """The argument for a leaf: a buffer, or scalars."""
     assert isinstance(node, Leaf)
     refuse_state(node)
-    source = node.source
+    source, value = node.source, _uploaded.get(node)
+    if value is not None and value.backend is backend and not value.versions and not backend.queues:
+        return value.buffer
     there = source.buffer(backend)
     if there is not None:
         return there
     array, version = source.read()
     if node.by_value:
         return tuple(planes_of(node.type, array).reshape(-1).tolist())
-    value = _uploaded.get(node)
     if value is None or not value.holds_on(backend):
         versions = () if version is None else ((source, version),)
         buffer = backend.upload(node.type, planes_of(node.type, array))
@@ -176,8 +177,12 @@ class Computation:
 
     def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
         self.nodes, self.asked, self.backend = [own(node) for node in nodes], len(nodes), backend
-        with HostSpan("prepare"):
+        span = HostSpan("prepare").__enter__() if observers else None
+        try:
             self._prepare()
+        finally:
+            if span is not None:
+                span.__exit__()
 
     def _prepare(self) -> None:
         """Look up the plan of the graph, or make it."""

@@ -31,7 +31,10 @@ DEEPEST = 32
 
 def members(bound: inspect.BoundArguments) -> dict[str, Any]:
     """Arguments with one name each: those of `*fields` and `**fields`, and members of tuples and lists, one by one."""
-    if not any(isinstance(value, (tuple, list, dict)) for value in bound.arguments.values()):
+    for value in bound.arguments.values():  # a generator would be more calls
+        if isinstance(value, (tuple, list, dict)):
+            break
+    else:
         return dict(bound.arguments)
     flat: dict[str, Any] = {}
 

@@ -51,7 +51,10 @@ def results_of(
 ) -> tuple[Field, ...]:
     """Fields that a kernel computes from these inputs, with these types."""
     call = Call(kernel, key, inputs, loc, names_given(len(kernel.outputs)))
-    return tuple(Field.of(Result(call, k), kind=kind) for k, kind in enumerate(kinds))
+    fields: list[Field] = []
+    for k, kind in enumerate(kinds):  # a generator would be more calls
+        fields += (Field.of(Result(call, k), kind=kind),)
+    return tuple(fields)
 
 
 class GPUOperator:

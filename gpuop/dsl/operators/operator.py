@@ -13,7 +13,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError, blaming, called_here, described, here, is_users, warn
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
-from gpuop.base.trace import HostSpan
+from gpuop.base.trace import HostSpan, observers
 from gpuop.dsl.builtins.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
@@ -174,9 +174,13 @@ class Operator(Tokenized):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         loc = here() or def_line(self.function.__code__)  # the `def` if library code makes the call
-        with HostSpan("record"):
+        span = HostSpan("record").__enter__() if observers else None
+        try:
             recording = self._results(args, kwargs)
             results = results_of(recording.kernel, recording.identity, recording.inputs, loc, recording.kinds)
+        finally:
+            if span is not None:
+                span.__exit__()
         return results[0] if len(results) == 1 else results
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
@@ -216,7 +220,8 @@ class Operator(Tokenized):
         except TypeError as wrong:
             raise SemanticError(f"operator `{self.name}`: {wrong}") from None
         arguments.check(self.name, bound)
-        checked_inputs(self.name, self.inputs, bound)
+        if self.inputs:
+            checked_inputs(self.name, self.inputs, bound)
         return bound
 
     def _key(self, bound: inspect.BoundArguments, members: Mapping[str, Any]) -> Any:

@@ -20,7 +20,7 @@ BYTE = np.dtype(np.uint8)
 def new_buffer(cl: Any, context: Any, size: int, device: str) -> Any:
     """Allocate a buffer."""
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
-    if device == "cpu":
+    if device == "cpu" and size >= LEAST:
         in_large_pages(cl, context, buffer)
     return buffer
 
@@ -74,7 +74,7 @@ LEAST = 1 << 22  # bytes; NumPy asks for arrays from this size on too
 
 def in_large_pages(cl: Any, context: Any, buffer: Any) -> None:
     """Ask for large pages in the memory of a new buffer, which was not accessed yet."""
-    if LARGE_PAGES is None or buffer.size < LEAST:
+    if LARGE_PAGES is None:
         return
     queue, unread = _idle(cl, context), cl.map_flags.WRITE_INVALIDATE_REGION
     mapped, _ = cl.enqueue_map_buffer(queue, buffer, unread, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True)

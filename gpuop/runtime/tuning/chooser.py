@@ -36,15 +36,21 @@ from gpuop.runtime.tuning.store import (
 HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
 _measuring = threading.RLock()  # concurrent measurements would disturb one another
 _cache: BoundedCache[Any, Choices] = BoundedCache(64)
+_last: BoundedCache[Any, tuple[Any, Choices]] = BoundedCache(64)  # of each device
 
 in_forked_child(_measuring._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def choices_on(backend: Backend) -> Choices:
     """Return the choices for a device: the same object until something is stored, or the mode changes."""
+    settings, last = choice_settings(), _last.get(backend.main)
+    if last is not None and last[0] == settings:
+        return last[1]
     mode = mode_in_use()
-    key = (backend.main, *choice_settings())
-    return _cache.find(key, lambda: Chooser(backend.target, signature_of(backend), backend.main, mode, mode.name))
+    key = (backend.main, *settings)
+    choices = _cache.find(key, lambda: Chooser(backend.target, signature_of(backend), backend.main, mode, mode.name))
+    _last[backend.main] = settings, choices
+    return choices
 
 
 def choice_settings() -> tuple[Any, ...]:
