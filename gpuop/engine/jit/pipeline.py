@@ -26,7 +26,7 @@ from gpuop.dsl.operators.arguments import check_size, contents, functions_among,
 from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.precisions import choosing, chosen
-from gpuop.dsl.recorder.trace_effects import looks
+from gpuop.dsl.recorder.trace_effects import looks, warnings
 from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
@@ -281,8 +281,10 @@ class Pipeline(Tokenized):
         counted = self.auto and new is not None and isinstance(captured, Snapshot)
         family = self.sizes.family(types, (rest, *map(id, owners)), bool(new)) if counted else None
         tier = refused if refused is not None or family is None else tier_of(family, types)
-        before = looks()
+        before, advised = looks(), warnings()
         trace = self._recorded(bound, arrays, device, tier)
+        if warnings() != advised:  # traced again, it warns again
+            captured = ""
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
         trace = replace(trace, again=again, tier=tier)

@@ -44,12 +44,13 @@ class ImageEdge:
     cval: Any = 0.0
 
 
-def edge(mode: Any, cval: Any) -> ImageEdge:
-    """Return the edge of a SciPy mode."""
+def edge(mode: Any, cval: Any, field: Field) -> ImageEdge:
+    """Return the edge of a field by a SciPy mode."""
     if not isinstance(mode, str) or mode not in MODES:
         hint = f"; that is a border of kernels, called {_by_border(mode)!r} here" if mode in set(MODES.values()) else ""
         raise ArgumentError(f"`mode` is one of {', '.join(MODES)}, not {mode!r}{hint}")
     outside = checked_cval(cval)
+    check_real(outside, field)
     return ImageEdge(MODES[mode], outside if MODES[mode] == "constant" else 0.0)
 
 
@@ -62,6 +63,12 @@ def checked_cval(cval: Any) -> Any:
     if not numeric(cval):
         raise UnsupportedError(f"`cval` is a number, not {described(cval)}")
     return cval
+
+
+def check_real(cval: Any, field: Field) -> None:
+    """Refuse a complex value outside of a real field; a TypeError."""
+    if field.dtype not in COMPLEX_DTYPES and isinstance(cval, (complex, np.complexfloating)):
+        raise UnsupportedError(f"`cval` of a real field is a real number, not {cval}")
 
 
 def _by_border(border: str) -> str:

@@ -99,6 +99,25 @@ def test_complex_images(name, options, dtype):
             close(found, getattr(scipy.ndimage, name)(image, output=output and np.complex128, **options))
 
 
+@pytest.mark.parametrize("name", ["correlate", "convolve1d", "gaussian_filter", "uniform_filter", "sobel", "laplace",
+    "minimum_filter", "rank_filter", "grey_erosion", "generic_filter", "generic_filter1d"])  # fmt: skip
+def test_no_complex_value_stands_outside_of_a_real_image(name):
+    window = {"correlate": ([[1, 1j]],), "convolve1d": ([1, 2j],), "sobel": (), "laplace": (), "rank_filter": (1, 3)}
+    args = {"generic_filter": (np.mean, 3), "generic_filter1d": (lambda *_: None, 3)}.get(name, window.get(name, (3,)))
+    for module in (scipy.ndimage, ndimage):
+        with pytest.raises((TypeError, ValueError), match="real"), gp.use_device("reference"):
+            getattr(module, name)(IMAGE, *args, mode="constant", cval=1j)
+
+
+def test_every_call_says_that_the_result_is_complex():
+    with gp.use_device("reference"):
+        for output, kind in (("float32", "complex64"), ("float64", "complex128"), ("float32", "complex64")) * 2:
+            for module in (scipy.ndimage, ndimage):
+                with pytest.warns(UserWarning, match="promoting specified output dtype to complex"):
+                    result = module.correlate1d(IMAGE.astype("f"), [1, 1j], output=np.dtype(output).type)
+                assert result.dtype == kind
+
+
 @pytest.mark.parametrize(("name", "options"), BINARY, ids=names(BINARY))
 def test_truth_values(name, options):
     with gp.use_device("reference"):

@@ -88,7 +88,7 @@ def correlate1d(
         ArgumentError: wrong modes, axes, weights, origins or methods; a ValueError and a RuntimeError.
     """
     numbers, number = weights_of(weights), axis_of(axis, rank(input))
-    return _along_line("correlate1d", input, numbers, number, output, edge(mode, cval), origin, method)
+    return _along_line("correlate1d", input, numbers, number, output, edge(mode, cval, input), origin, method)
 
 
 @takes_arrays()
@@ -106,7 +106,7 @@ def convolve1d(
     """scipy.ndimage.convolve1d: `correlate1d` with reversed weights."""
     turned, number = weights_of(weights)[::-1].conj(), axis_of(axis, rank(input))
     shift = -whole(origin, "origin") - (len(turned) % 2 == 0)
-    return _along_line("convolve1d", input, turned, number, output, edge(mode, cval), shift, method)
+    return _along_line("convolve1d", input, turned, number, output, edge(mode, cval, input), shift, method)
 
 
 @takes_arrays()
@@ -142,7 +142,7 @@ def correlate(
     Raises:
         ArgumentError: wrong modes, axes, weights, origins or methods; a ValueError and a RuntimeError.
     """
-    return _windowed("correlate", input, weights, output, edge(mode, cval), origin, axes, method, turned=False)
+    return _windowed("correlate", input, weights, output, edge(mode, cval, input), origin, axes, method, turned=False)
 
 
 @takes_arrays()
@@ -158,7 +158,7 @@ def convolve(
     method: Any = None,
 ) -> Any:
     """scipy.ndimage.convolve: `correlate` with weights reversed along every axis."""
-    return _windowed("convolve", input, weights, output, edge(mode, cval), origin, axes, method, turned=True)
+    return _windowed("convolve", input, weights, output, edge(mode, cval, input), origin, axes, method, turned=True)
 
 
 def weights_of(weights: Any) -> Numbers:

@@ -41,10 +41,10 @@ def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect",
 
 def _differences(field: Field, axis: Any, output: Any, mode: Any, cval: Any, across: tuple[float, ...]) -> Field:
     main, modes, dtype = axis_of(axis, rank(field)), each(mode, rank(field), "mode"), result_dtype(output, field)
-    result = along(field, (-1.0, 0.0, 1.0), main, dtype, edge(modes[main], cval))
+    result = along(field, (-1.0, 0.0, 1.0), main, dtype, edge(modes[main], cval, field))
     for a in range(rank(field)):
         if a != main:
-            result = along(result, across, a, dtype, edge(modes[a], cval))
+            result = along(result, across, a, dtype, edge(modes[a], cval, field))
     return result
 
 
@@ -104,7 +104,7 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0
 
 
 def _second(field: Field, axis: int, output: Any, mode: Any, cval: Any) -> Field:
-    return along(field, (1.0, -2.0, 1.0), axis, output, edge(mode, cval))
+    return along(field, (1.0, -2.0, 1.0), axis, output, edge(mode, cval, field))
 
 
 @takes_arrays()

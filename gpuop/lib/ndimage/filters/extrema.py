@@ -81,7 +81,7 @@ def _filter1d(which: str, about: str) -> Callable[..., Any]:
         *,
         method: Any = None,
     ) -> Any:
-        number, at = axis_of(axis, rank(input)), edge(mode, cval)
+        number, at = axis_of(axis, rank(input)), edge(mode, cval, input)
         return line(which, input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
     return named(function, f"{which}_filter1d", about)
@@ -137,7 +137,7 @@ def extremum(
         raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {window.shape}")
     structure = structure if heights.any() else None  # a flat structure adds nothing
     taps = taps_of(field, window, window_axes(chosen, rank(field)), origin, heights)
-    dtype, at = result_dtype(output, field), edge(mode, cval)
+    dtype, at = result_dtype(output, field), edge(mode, cval, field)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
     computed = compared_in(field, at) if structure is None else "float64" if field.dtype != "float32" else "float32"
     place = offsets_at([offset for offset, _ in taps])
@@ -218,7 +218,7 @@ def _box(
         axes, sizes, each(mode, count, "mode"), each(origin, count, "origin"), strict=True
     ):
         if n > 1:
-            result = line(which, result, n, axis, dtype, edge(outside, cval), shift, method)
+            result = line(which, result, n, axis, dtype, edge(outside, cval, field), shift, method)
     return in_dtype(result, dtype)
 
 

@@ -92,7 +92,7 @@ def _filtered(
     chosen = window_axes(axes, rank(field))
     mask = footprint_of(size, footprint, len(chosen))
     taps = [offset for offset, _ in taps_of(field, mask, chosen, origin, np.zeros(mask.shape))]
-    dtype, at = result_dtype(output, field), edge(mode, cval)
+    dtype, at = result_dtype(output, field), edge(mode, cval, field)
 
     def value_at(around: Around) -> Any:
         return function(window_values([around(offset) for offset in taps]))
@@ -148,7 +148,7 @@ def _by_lines(
     input: Any, function: Any, filter_size: Any, axis: Any, output: Any, mode: Any, cval: Any, origin: Any
 ) -> Field:
     field, number = _real(input), axis_of(axis, rank(input))
-    size, at = whole(filter_size, "filter_size"), edge(mode, cval)
+    size, at = whole(filter_size, "filter_size"), edge(mode, cval, field)
     if size < 1:
         raise ArgumentError(f"invalid filter size {size}: it is 1 or more")
     check_origin(origin, size)

@@ -124,7 +124,7 @@ def _ranked(
         return extremum(which, field, None, window, None, output, mode, cval, origin, chosen)
     one_mode(mode)
     offsets = [offset for offset, _ in taps_of(field, window, chosen, origin, np.zeros(window.shape))]
-    outside, dtype = edge(mode, cval), result_dtype(output, field)
+    outside, dtype = edge(mode, cval, field), result_dtype(output, field)
     computed = compared_in(field, outside)
     wide = np.dtype(computed).kind in "iu" and np.dtype(computed).itemsize > 2
     most = WIDE_INTEGERS if wide else WRITTEN_OUT

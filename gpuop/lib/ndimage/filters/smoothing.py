@@ -74,7 +74,7 @@ def gaussian_filter1d(
         ArgumentError: wrong modes, axes, orders, radii or methods; a ValueError and a RuntimeError.
     """
     number, method = axis_of(axis, rank(input)), method_of(method, OF_GAUSSIANS)
-    return _blurred(input, sigma, number, order, output, edge(mode, cval), truncate, radius, method)
+    return _blurred(input, sigma, number, order, output, edge(mode, cval, input), truncate, radius, method)
 
 
 @takes_arrays()
@@ -115,7 +115,9 @@ def gaussian_filter(
     field, dtype = input, result_dtype(output, input)
     for axis, deviation, derivative, outside, reach in rows:
         if real(deviation, "sigma") > NONE:
-            field = _blurred(field, deviation, axis, derivative, dtype, edge(outside, cval), truncate, reach, method)
+            field = _blurred(
+                field, deviation, axis, derivative, dtype, edge(outside, cval, field), truncate, reach, method
+            )
     return in_dtype(field, dtype)
 
 
@@ -188,7 +190,7 @@ def uniform_filter1d(
     Raises:
         ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
     """
-    number, at = axis_of(axis, rank(input)), edge(mode, cval)
+    number, at = axis_of(axis, rank(input)), edge(mode, cval, input)
     return _mean(input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
 
@@ -224,7 +226,7 @@ def uniform_filter(
     field, dtype = input, result_dtype(output, input)
     for axis, n, outside, shift in zip(chosen, sizes, modes, origins, strict=True):
         if n > 1:
-            field = _mean(field, n, axis, dtype, edge(outside, cval), shift, method)
+            field = _mean(field, n, axis, dtype, edge(outside, cval, field), shift, method)
     return in_dtype(field, dtype)
 
 

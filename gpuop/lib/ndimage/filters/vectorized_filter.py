@@ -60,7 +60,7 @@ def vectorized_filter(
     """
     _check(function, mode, cval, origin)
     window = _window(input, function, size, footprint, origin, axes)
-    at = edge({"valid": "nearest", "grid-mirror": "mirror"}.get(mode, mode), 0.0 if cval is None else cval)
+    at = edge({"valid": "nearest", "grid-mirror": "mirror"}.get(mode, mode), 0.0 if cval is None else cval, input)
     if input.field_shape.points and batch_memory < window.least_memory(input):
         raise ArgumentError("`batch_memory` is insufficient for minimum chunk size.")
     result = window.filtered(input, at, output) if input.field_shape.points else input

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.base.errors import UnsupportedError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.filter_arguments import computed_in, rank
+from gpuop.lib.ndimage.filter_arguments import check_real, computed_in, rank
 from gpuop.lib.ndimage.interpolation.periodic_zoom import EvenBlocks, blocks_of
 from gpuop.lib.ndimage.interpolation.spline_filters import (
     FREE,
@@ -241,8 +240,7 @@ def any_of(tests: Sequence[Any]) -> Any:
 
 def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[int], dtype: str) -> Between:
     """Return a field's coefficients along some axes, for a result of this shape and dtype."""
-    if field.dtype not in COMPLEX_DTYPES and isinstance(spline.cval, complex):
-        raise UnsupportedError(f"`cval` of a real field is a real number, not {spline.cval}")
+    check_real(spline.cval, field)
     computed = _computed_in(field, spline, dtype)
     source, padding = coefficients(field, spline.order, spline.mode, spline.cval, spline.prefilter, axes, computed)
     return Between(source, padding, axes, spline, field.type.replace(field_shape=tuple(shape), dtype=dtype), computed)
