@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-FILES = ("test_filters", "test_interpolation", "test_measurements", "test_morphology", "test_splines")
+FILES = ("test_filters", "test_fourier", "test_interpolation", "test_measurements", "test_morphology", "test_splines")
 # what gpuop.ndimage does not have
 ABSENT = "Threading"
 REASONS = {

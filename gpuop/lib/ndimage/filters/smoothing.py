@@ -115,9 +115,8 @@ def gaussian_filter(
     field, dtype = input, result_dtype(output, input)
     for axis, deviation, derivative, outside, reach in rows:
         if real(deviation, "sigma") > NONE:
-            field = _blurred(
-                field, deviation, axis, derivative, dtype, edge(outside, cval, field), truncate, reach, method
-            )
+            at = edge(outside, cval, field)
+            field = _blurred(field, deviation, axis, derivative, dtype, at, truncate, reach, method)
     return in_dtype(field, dtype)
 
 
