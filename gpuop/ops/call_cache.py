@@ -161,8 +161,8 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         result, entry, arrays = anew(args, kwargs)
         if type(result) is Field:
             entry = _graph_of(result, inputs) if (looks(), warnings()) == effects else None
-        elif len(arrays) != len(inputs) or not all(map(is_, arrays, inputs)) or warnings() != effects[1]:
-            entry = None  # an argument was converted to an array, or the call warns
+        elif len(arrays) != len(inputs) or not all(map(is_, arrays, inputs)):  # an argument was converted to an array
+            entry = None
         if entry is not None:
             self[key] = entry
         return result

@@ -283,8 +283,7 @@ class Pipeline(Tokenized):
         tier = refused if refused is not None or family is None else tier_of(family, types)
         before, advised = looks(), warnings()
         trace = self._recorded(bound, arrays, device, tier)
-        if warnings() != advised:  # traced again, it warns again
-            captured = ""
+        captured = captured if warnings() == advised else ""  # what warns is traced again, and warns again
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
         trace = replace(trace, again=again, tier=tier)
