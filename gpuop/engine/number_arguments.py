@@ -16,9 +16,8 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.fusion.program import KEPT, Op, Program
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.kernel_numbers import MOST_ARGUMENTS, KernelNumbers, pieces
-from gpuop.ir.nodes import Const
-from gpuop.ir.types import FieldType
+from gpuop.ir.kernel_numbers import KernelNumbers, Piece
+from gpuop.ir.nodes import Array
 from gpuop.ir.values import Leaf, Node
 
 _numbers: BoundedCache[str, KernelNumbers | None] = BoundedCache(KEPT)  # by the identity of kernels
@@ -29,7 +28,7 @@ _kernels: BoundedCache[str, Kernel] = BoundedCache(KEPT)  # with arguments, by i
 class _Numbered:
     """Of each operator of the first program of a form its numbers, and the positions of those that are arguments since."""
 
-    first: tuple[tuple[str, ...], ...]
+    first: tuple[tuple[Any, ...], ...]
     arguments: tuple[frozenset[int], ...]
 
 
@@ -47,17 +46,15 @@ class NumberArguments:
         """The program, with arguments in the place of numbers that have changed since the first one of its form."""
         each = [_numbers_of(op) for op in what.ops]
         key = _form(what, each)
-        texts = tuple(tuple(number.text for number in numbers.numbers) if numbers else () for numbers in each)
+        values = tuple(numbers.values if numbers else () for numbers in each)
         entry = self._forms.get(key)
-        if entry is None or texts == entry.first:
-            self._forms[key] = entry or _Numbered(texts, (frozenset(),) * len(texts))
+        if entry is None or values == entry.first:
+            self._forms[key] = entry or _Numbered(values, (frozenset(),) * len(values))
             return what
         arguments = [
-            before | {n for n, text in enumerate(own) if text != first[n]}
-            for before, own, first in zip(entry.arguments, texts, entry.first, strict=True)
+            before | {n for n, value in enumerate(own) if value != first[n]}
+            for before, own, first in zip(entry.arguments, values, entry.first, strict=True)
         ]
-        if max(map(len, arguments)) > MOST_ARGUMENTS:
-            return what
         positions = [n.with_their_like(c) if n and c else [] for n, c in zip(each, arguments, strict=True)]
         self._forms[key] = replace(entry, arguments=tuple(map(frozenset, positions)))
         return _with_arguments(what, each, positions)
@@ -88,11 +85,11 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
         if numbers is None or not positions:
             ops.append(op)
             continue
-        identity, make = numbers.with_arguments(positions)
+        identity, make = numbers.with_inputs(positions)
         own = []
-        for kind, part in pieces(numbers.numbers, positions):
+        for piece in numbers.pieces(positions):
             value = max(types) + 1
-            leaves[value], types[value] = _leaf(kind, [numbers.numbers[n] for n in part]), kind
+            leaves[value], types[value] = _leaf(piece, numbers), piece.type
             own.append(value)
         ops.append(replace(op, kernel=_kernels.find(identity, make), identity=identity, inputs=(*op.inputs, *own)))
     leaf_key = tuple((v, n.type, isinstance(n, Leaf) and n.by_value) for v, n in leaves.items())
@@ -100,6 +97,8 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
     return replace(what, leaves=leaves, ops=tuple(ops), types=types, key=key)
 
 
-def _leaf(kind: FieldType, numbers: list[Const]) -> Node:
-    values = np.array([number.value for number in numbers], kind.array_dtype)
-    return Leaf(kind, HostArray(values.reshape(kind.array_shape)), by_value=True, name="numbers")
+def _leaf(piece: Piece, numbers: KernelNumbers) -> Node:
+    parts = (numbers.numbers[n] for n in piece.positions)
+    values = [value for part in parts for value in (part.values if isinstance(part, Array) else (part.value,))]
+    array = np.array(values, piece.type.array_dtype).reshape(piece.type.array_shape)
+    return Leaf(piece.type, HostArray(array), piece.by_value, name="numbers")
