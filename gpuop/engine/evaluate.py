@@ -18,6 +18,7 @@ from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
 from gpuop.engine.interop import own
+from gpuop.engine.number_arguments import NumberArguments
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
@@ -44,6 +45,7 @@ _computed: WeakKeys[Call, dict[int, DeviceValue]] = WeakKeys()
 _uploaded: WeakKeys[Leaf, DeviceValue] = WeakKeys()
 driven: WeakKeys[Leaf, None] = WeakKeys()  # the states of graphs
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
+_numbers = NumberArguments(PLANS_KEPT)
 
 
 class _DeviceCache:
@@ -199,7 +201,7 @@ class Computation:
         if what is not None and ready is not None:
             self.leaves, self.results, self.prepared = what.leaves, what.results, ready.on(backend)
             return
-        new = program(self.nodes, self.cached)
+        new = _numbers.of(program(self.nodes, self.cached))
         self.leaves, self.results, self.prepared = new.leaves, new.results, prepare(new, backend, pinned())
         if shape is not None:
             shape.keep(new)

@@ -39,15 +39,19 @@ class ProgramShape:
         entry = _cache.get(self.key)
         if entry is None:
             return None
-        key, places, results = entry
-        return Numbered(key, {value: self.leaves[place] for value, place in places}, results)
+        key, places, own, results = entry
+        return Numbered(key, {**{value: self.leaves[place] for value, place in places}, **own}, results)
 
     def keep(self, what: Program) -> None:
+        """Cache the program; leaves besides those of the graph are numbers of its kernels, which the shape tells."""
         place = {node: n for n, node in enumerate(self.leaves)}
-        _cache[self.key] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.results
+        places = tuple((v, place[node]) for v, node in what.leaves.items() if node in place)
+        own = {v: node for v, node in what.leaves.items() if node not in place}
+        _cache[self.key] = what.key, places, own, what.results
 
 
-_cache: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
+_Entry = tuple[Any, tuple[tuple[int, int], ...], dict[int, Node], tuple[int, ...]]
+_cache: BoundedCache[Any, _Entry] = BoundedCache(MOST_KEPT)
 
 
 def shape_of(results: Sequence[Node], needed: Sequence[Call], arguments: Collection[Node] = ()) -> ProgramShape | None:

@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
@@ -19,6 +20,7 @@ from gpuop.engine.number_arguments import NumberArguments
 rng = np.random.default_rng(3)
 IMAGE = rng.random((37, 53), np.float32)
 BYTES = rng.integers(0, 256, (37, 53), np.uint8)
+FIELD, FIELD_OF_BYTES = gp.ScalarField(IMAGE), gp.ScalarField(BYTES)
 VALUES = (1.0, 1.25, 1.5, 1.75)
 
 
@@ -70,6 +72,11 @@ FUNCTIONS: dict[str, Callable[[float], Any]] = {
     "rotate cval": lambda v: ndimage.rotate(IMAGE, 20.0, reshape=False, order=1, cval=v),
     "shift cval": lambda v: ndimage.shift(IMAGE, 1.5, order=1, cval=v),
     "distance_transform_edt": lambda v: ndimage.distance_transform_edt(IMAGE > 0.5, sampling=(v, 1.0)),
+    "a field": lambda v: (FIELD * v + 2 * v).numpy(),
+    "a field of bytes": lambda v: np.where(int(100 * v) < FIELD_OF_BYTES, FIELD_OF_BYTES, 7).numpy(),
+    "a filter of a field": lambda v: ndimage.gaussian_filter(FIELD, 1 + 0.05 * v).numpy(),
+    "a reduction of a field": lambda v: (abs(FIELD - v).max() * FIELD).numpy(),
+    "np.clip of a field": lambda v: np.clip(FIELD, v / 9, v / 3).numpy(),
     "a pipeline": lambda v: scaled(IMAGE, v, 2 * v),
     "a pipeline of bytes": lambda v: cut(BYTES, int(100 * v)),
     "a pipeline with a filter": lambda v: sharpened(IMAGE, 1 + 0.05 * v, v),
@@ -110,6 +117,21 @@ def test_bits_are_those_of_numbers_in_the_text(device, name):
         results += [function(v) for v in VALUES[2:]]
         assert len(plans) == before, "a third value makes a plan"
     assert all(map(same, results, expected))
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(3, "uint8"), (3, "int16"), (9, "uint16")])
+def test_other_ranks_of_a_window_plan_nothing(device, size, dtype):
+    """Integers, whose order NaN does not spoil; the second rank has a kernel for all."""
+    gp.release()
+    image = (IMAGE * 200).astype(dtype)
+    ranks = (1, 2, 5, -2, size * size // 2, size * size - 3, 1)
+    for n, rank in enumerate(ranks):
+        with planned() as plans:
+            result = ndimage.rank_filter(image, rank, size=size, mode="constant", cval=1)
+        assert np.array_equal(result, scipy.ndimage.rank_filter(image, rank, size=size, mode="constant", cval=1))
+        assert len(plans) == 0 or n < 2 or rank == size * size // 2
+    share = ndimage.percentile_filter(image, 30, size=size)
+    assert np.array_equal(share, scipy.ndimage.percentile_filter(image, 30, size=size))
 
 
 EDGES = (

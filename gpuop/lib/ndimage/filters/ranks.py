@@ -9,8 +9,9 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
+from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
-from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.engine.jit.array_arguments import is_of_an_array, takes_arrays
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, edge, method_of, rank, result_dtype, window_axes
 from gpuop.lib.ndimage.filters.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
@@ -18,11 +19,13 @@ from gpuop.lib.ndimage.filters.neighbours import MOST, Around, Offset, neighbour
 from gpuop.lib.ndimage.scalar_arguments import real, whole
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.sort.keys import key_of, value_of
+from gpuop.ops.symbolic_numbers import scalar
 
 METHODS = ("network", "counts")
 WRITTEN_OUT = 64  # values of the largest selection network
 # The same for integers of 32 and 64 bits, with more of which Intel's compiler crashes.
 WIDE_INTEGERS = 25
+_first_ranks: BoundedCache[Any, int] = BoundedCache(256)  # the rank that has a network of its own, by window
 
 
 @takes_arrays()
@@ -139,7 +142,29 @@ def _ranked(
     def selected(around: Around) -> Any:
         return k._select([around(offset) for offset in by_columns], at)
 
+    if is_of_an_array() and np.dtype(computed).kind in "iub" and at != count // 2:  # medians have the fastest networks
+        window_key = field.type, tuple(offsets), outside, computed, dtype
+        if _first_ranks.find(window_key, lambda: at) != at:
+            return _by_data(field, by_columns, at, outside, computed, dtype)
     return neighbourhood("rank_filter", field, selected, outside, computed, dtype, (tuple(offsets), at))
+
+
+def _by_data(field: Field, offsets: Sequence[Offset], at: int, outside: ImageEdge, computed: str, dtype: str) -> Field:
+    """Return the window's value at an index that the kernel gets as an argument: all ranks of a window share it.
+
+    A window with NaN has no order, so which of its values comes first follows from the network: this one is for integers.
+    """
+    number = scalar(at, "int32")
+
+    def selected(around: Around) -> Any:
+        index, (result, *others) = k._readTensor(number), k._sort([around(offset) for offset in offsets])
+        for n, value in enumerate(others, 1):
+            result = k._where(index == n, value, result)
+        return result
+
+    key = tuple(offsets), "a rank that is an argument"
+    remark = "sorts the window and takes any rank, as others were wanted before"
+    return neighbourhood("rank_filter", field, selected, outside, computed, dtype, key, [number], remark)
 
 
 # --- rank selection in large windows, bit by bit ----------------------------------------------------------------------
