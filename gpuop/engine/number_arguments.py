@@ -16,7 +16,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.fusion.program import KEPT, Op, Program
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.kernel_numbers import KernelNumbers, Piece
+from gpuop.ir.kernel_numbers import KernelNumbers, NumberInput
 from gpuop.ir.nodes import Array
 from gpuop.ir.values import Leaf, Node
 
@@ -44,6 +44,8 @@ class NumberArguments:
 
     def of(self, what: Program) -> Program:
         """The program, with arguments in the place of numbers that have changed since the first one of its form."""
+        if what.cycle is not None:
+            return what
         each = [_numbers_of(op) for op in what.ops]
         key = _form(what, each)
         values = tuple(numbers.values if numbers else () for numbers in each)
@@ -87,9 +89,9 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
             continue
         identity, make = numbers.with_inputs(positions)
         own = []
-        for piece in numbers.pieces(positions):
+        for item in numbers.inputs(positions):
             value = max(types) + 1
-            leaves[value], types[value] = _leaf(piece, numbers), piece.type
+            leaves[value], types[value] = _leaf(item, numbers), item.type
             own.append(value)
         ops.append(replace(op, kernel=_kernels.find(identity, make), identity=identity, inputs=(*op.inputs, *own)))
     leaf_key = tuple((v, n.type, isinstance(n, Leaf) and n.by_value) for v, n in leaves.items())
@@ -97,8 +99,8 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
     return replace(what, leaves=leaves, ops=tuple(ops), types=types, key=key)
 
 
-def _leaf(piece: Piece, numbers: KernelNumbers) -> Node:
-    parts = (numbers.numbers[n] for n in piece.positions)
+def _leaf(item: NumberInput, numbers: KernelNumbers) -> Node:
+    parts = (numbers.numbers[n] for n in item.positions)
     values = [value for part in parts for value in (part.values if isinstance(part, Array) else (part.value,))]
-    array = np.array(values, piece.type.array_dtype).reshape(piece.type.array_shape)
-    return Leaf(piece.type, HostArray(array), piece.by_value, name="numbers")
+    array = np.array(values, item.type.array_dtype).reshape(item.type.array_shape)
+    return Leaf(item.type, HostArray(array), item.by_value, name="numbers")

@@ -28,7 +28,7 @@ Number: TypeAlias = ir.Const | ir.Array  # an array is a table
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class NumberInput:
     """Numbers that are one input of a kernel: up to four arguments, or numbers in memory."""
 
     type: FieldType
@@ -78,10 +78,10 @@ class KernelNumbers:
         roles = {self.roles[n] for n in positions}
         return [n for n, role in enumerate(self.roles) if role in roles]
 
-    def pieces(self, positions: Sequence[int]) -> list[Piece]:
+    def inputs(self, positions: Sequence[int]) -> list[NumberInput]:
         """The inputs for the numbers at these positions."""
         tables = [(n, table) for n in positions if isinstance(table := self.numbers[n], ir.Array)]
-        result = [Piece(_type_of(table.type.dtype, table.elements), (n,), False) for n, table in tables]
+        result = [NumberInput(_type_of(table.type.dtype, table.elements), (n,), False) for n, table in tables]
         scalars = [n for n in positions if isinstance(self.numbers[n], ir.Const)]
         many = len(scalars) > MOST_ARGUMENTS
         for (dtype, in_memory), group in groupby(
@@ -91,7 +91,7 @@ class KernelNumbers:
             run = list(group)
             step = len(run) if in_memory else SMALL_TENSOR
             parts = [tuple(run[start : start + step]) for start in range(0, len(run), step)]
-            result += [Piece(_type_of(dtype, len(part)), part, not in_memory) for part in parts]
+            result += [NumberInput(_type_of(dtype, len(part)), part, not in_memory) for part in parts]
         return result
 
     def _in_memory(self, n: int, many: bool) -> bool:
@@ -108,13 +108,13 @@ class KernelNumbers:
         params: list[ir.FieldParam] = []
         first: list[ir.Stmt] = []
         tables: dict[ir.Array, ir.FieldParam] = {}
-        for piece in self.pieces(positions):
-            params.append(piece.param())
-            for plane, n in enumerate(piece.positions):
+        for each in self.inputs(positions):
+            params.append(each.param())
+            for plane, n in enumerate(each.positions):
                 number = self.numbers[n]
                 if isinstance(number, ir.Array):
                     tables[number] = params[-1]
-                elif piece.by_value:
+                elif each.by_value:
                     filled[n] = ir.Argument(params[-1], plane, number.type)
                 else:
                     variable = ir.Var("number", number.type)

@@ -286,7 +286,7 @@ class Pipeline(Tokenized):
         captured = captured if warnings() == advised else ""  # what warns is traced again, and warns again
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
-        trace = replace(trace, again=again, tier=tier)
+        trace = replace(trace, again=again, tier=tier, program=self.numbers.of(trace.program))
         if family is not None and tier is None:
             family.began = weakref.ref(trace)
         if isinstance(captured, Snapshot):
@@ -350,7 +350,7 @@ class Pipeline(Tokenized):
                     return_line(code) or def_line(code),
                 )
         trace = trace_of([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
-        return replace(trace, program=by_calls(self.numbers.of(trace.program)))
+        return replace(trace, program=by_calls(trace.program))
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Raise SemanticError for an array of another pipeline or of another call."""

@@ -137,14 +137,20 @@ def _ranked(
         )
     if method == "counts" or count > most:
         return counted(field, offsets, at, outside, computed, dtype, "rank_filter_counts")
+    return _selected(field, offsets, at, outside, computed, dtype)
+
+
+def _selected(field: Field, offsets: Sequence[Offset], at: int, outside: ImageEdge, computed: str, dtype: str) -> Field:
+    """Return the window's value at an index of ascending order, by a network."""
     by_columns = sorted(offsets, key=lambda offset: offset[::-1])  # neighbours in a row share results of columns
 
     def selected(around: Around) -> Any:
         return k._select([around(offset) for offset in by_columns], at)
 
-    if is_of_an_array() and np.dtype(computed).kind in "iub" and at != count // 2:  # medians have the fastest networks
-        window_key = field.type, tuple(offsets), outside, computed, dtype
-        if _first_ranks.find(window_key, lambda: at) != at:
+    whole = np.dtype(computed).kind in "iub" and at != len(offsets) // 2  # medians have the fastest networks
+    if whole and is_of_an_array():
+        window = field.type, tuple(offsets), outside, computed, dtype
+        if _first_ranks.find(window, lambda: at) != at:
             return _by_data(field, by_columns, at, outside, computed, dtype)
     return neighbourhood("rank_filter", field, selected, outside, computed, dtype, (tuple(offsets), at))
 
