@@ -39,10 +39,7 @@ from gpuop.ops.reduce.reductions import reductions
 MOST_CALLS = 32  # calls of one cached graph
 MOST_FUNCTION_CALLS = 128  # cached calls of one function
 BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types whose equal values are interchangeable
-ONE_PLACE = (
-    "numpy",
-    "cupy",
-)  # libraries whose arrays are all on the host, or all on devices: arrays of others tell their device
+ONE_PLACE = ("numpy", "cupy", "numba")  # libraries whose arrays are all on the host, or all on devices
 ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
 LISTS = (tuple, list)
 MOST_NESTED = 8
@@ -149,7 +146,7 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""
         try:
             request = self._key(args, kwargs)
-        except _NoKey:
+        except (_NoKey, AttributeError):  # the latter of an array that only has an interface
             request = None
         if request is None:
             return anew(args, kwargs)[0]
@@ -215,7 +212,7 @@ def _once_for_each_type(test: Callable[[type], bool]) -> Callable[[type], bool]:
 @_once_for_each_type
 def _has_one_place(kind: type) -> bool:
     """Return whether all arrays of a type are on the host, or all on devices."""
-    return kind.__module__ in ONE_PLACE
+    return kind.__module__.partition(".")[0] in ONE_PLACE or not hasattr(kind, "__dlpack_device__")
 
 
 def _place_of(array: Any) -> Any:
@@ -241,7 +238,8 @@ def _graph_of(result: Field, inputs: Sequence[Any]) -> CachedGraph | None:
 @_once_for_each_type
 def _is_array(kind: type) -> bool:
     """Return whether arrays of a type have all attributes that a trace depends on."""
-    return kind is np.ndarray or (hasattr(kind, "__dlpack_device__") and not issubclass(kind, (np.ndarray, FieldLike)))
+    tells = hasattr(kind, "__dlpack_device__") or hasattr(kind, "__cuda_array_interface__")
+    return kind is np.ndarray or (tells and not issubclass(kind, (np.ndarray, FieldLike)))
 
 
 def _constant(value: Any, depth: int) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop.engine.jit.pipeline import Pipeline
+from gpuop.ops.call_cache import CallCache
 from tests.engine.ran import plans_that_run
 from tests.harness import same_bits
 
@@ -187,3 +190,42 @@ def test_fields_that_functions_of_the_library_are_called_with_again(device):
 
 def line():
     return sys._getframe(1).f_lineno
+
+
+class WithInterface:
+    """An array of a library without DLPack, as Numba's: its shape and its dtype are of the object."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AssertionError("the device knows the library")
+
+
+class WithoutShape:
+    """Such an object, that nothing else is known of."""
+
+    __cuda_array_interface__ = property(
+        lambda self: {"shape": (2,), "typestr": "<f4", "data": (4096, False), "version": 3}
+    )
+
+
+def test_keys_of_arrays_without_dlpack():
+    cache = CallCache(inspect.signature(lambda a: a), {})
+    made, result = [], SimpleNamespace(holds=lambda: True, result=lambda inputs, out: (inputs, out))
+
+    def anew(args, kwargs):
+        made.append(args)
+        return None, result, [*args]
+
+    arrays = [
+        WithInterface(np.zeros(shape, dtype))
+        for shape, dtype in (((2, 3), "f"), ((2, 3), "f"), ((3, 2), "f"), ((2, 3), "i4"))
+    ]
+    for array in arrays * 2:
+        cache.result((array,), {}, anew)
+    assert len(made) == 3
+    for _ in range(2):
+        cache.result((WithoutShape(),), {}, anew)
+    assert len(made) == 5

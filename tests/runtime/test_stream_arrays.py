@@ -11,7 +11,7 @@ import pytest
 
 from gpuop.runtime.cuda.driver import Active
 from gpuop.runtime.cuda.memory import CudaMemory
-from gpuop.runtime.cuda.stream_arrays import CupyArrays, TorchArrays
+from gpuop.runtime.cuda.stream_arrays import CupyArrays, NumbaArrays, TorchArrays
 
 
 class Memory:
@@ -117,6 +117,45 @@ def test_tensors_that_their_addresses_do_not_describe(torch, fact):
     tensor = Tensor()
     vars(tensor).update(fact)
     assert TorchArrays(Memory(), 1).place(tensor)[0] == 0
+
+
+class DeviceNDArray:
+    """An array of Numba."""
+
+    shape, strides, dtype, stream, size = (2, 3), (24, 8), np.dtype("f8"), 0, 6
+
+    def __init__(self, device=1):
+        context = SimpleNamespace(device=SimpleNamespace(id=device))
+        self.gpu_data = SimpleNamespace(device_ctypes_pointer=SimpleNamespace(value=4096), context=context)
+
+
+@pytest.fixture
+def numba(monkeypatch):
+    module = SimpleNamespace(config=SimpleNamespace(CUDA_PER_THREAD_DEFAULT_STREAM=0), made=[])
+    kinds = SimpleNamespace(devicearray=SimpleNamespace(DeviceNDArray=DeviceNDArray))
+    cuda = SimpleNamespace(
+        cudadrv=kinds, device_array=lambda *args: module.made.append(args) or DeviceNDArray(module.device)
+    )
+    module.device = 1
+    monkeypatch.setitem(sys.modules, "numba", module)
+    monkeypatch.setitem(sys.modules, "numba.cuda", cuda)
+    return module
+
+
+def test_arrays_of_numba(numba):
+    arrays, array = NumbaArrays(Memory(), 1), DeviceNDArray()
+    assert arrays.place(array) == (4096, (24, 8)) and arrays.stream() == 0
+    assert arrays.dtype(np.dtype("f")) == np.float32
+    new, address = arrays.empty((2, 3), "f8")
+    assert type(new) is DeviceNDArray and address == 4096 and numba.made == [((2, 3), "f8")]
+    numba.device = 0  # its context is another: new arrays lie there
+    assert arrays.empty((2, 3), "f8")[1] == arrays.place(DeviceNDArray(0))[0] == arrays.place(np.zeros(3))[0] == 0
+    array.stream = 7
+    assert arrays.place(array)[0] == 0
+    array.stream, array.size = 0, 0
+    assert arrays.place(array)[0] == 0
+    numba.config.CUDA_PER_THREAD_DEFAULT_STREAM = 1
+    assert NumbaArrays(Memory(), 1).direct(NumbaArrays(Memory(), 1).stream()) is None
 
 
 def test_the_stream_of_pytorch(torch):

@@ -1,4 +1,4 @@
-"""Arrays of CuPy and PyTorch on a CUDA device: their addresses, their streams, and new ones."""
+"""Arrays of CuPy, PyTorch and Numba on a CUDA device: their addresses, their streams, and new ones."""
 
 from __future__ import annotations
 
@@ -98,4 +98,34 @@ class TorchArrays(CudaStreamArrays):
         return array, array.data_ptr()
 
 
-LIBRARIES: dict[str, type[CudaStreamArrays]] = {"cupy": CupyArrays, "torch": TorchArrays}
+class NumbaArrays(CudaStreamArrays):
+    """Arrays of Numba that are in the order of its default stream; new ones lie on the device of its current context."""
+
+    byte = np.dtype(np.uint8)
+
+    def __init__(self, memory: CudaMemory, ordinal: int) -> None:
+        super().__init__(memory, ordinal)
+        cuda = sys.modules["numba.cuda"]
+        self.kind, self.new = cuda.cudadrv.devicearray.DeviceNDArray, cuda.device_array
+        self.default = PER_THREAD if sys.modules["numba"].config.CUDA_PER_THREAD_DEFAULT_STREAM else 0
+
+    def stream(self) -> int | None:
+        return self.default
+
+    def place(self, array: Any) -> tuple[int, Any]:
+        if type(array) is not self.kind or array.stream or not array.size:
+            return NOWHERE
+        memory = array.gpu_data
+        return (
+            (memory.device_ctypes_pointer.value, array.strides) if memory.context.device.id == self.ordinal else NOWHERE
+        )
+
+    def dtype(self, dtype: np.dtype[Any]) -> Any:
+        return dtype
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
+        array = self.new(shape, dtype)
+        return array, self.place(array)[0]
+
+
+LIBRARIES: dict[str, type[CudaStreamArrays]] = {"cupy": CupyArrays, "torch": TorchArrays, "numba": NumbaArrays}
