@@ -353,7 +353,8 @@ class ComputeGraph(StaysHere, NearNames):
                     function), operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method,
                     part}; the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares
                     values, inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
-                    written_bytes, operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or "when
+                    written_bytes, alternating (names of parameters that are used as they lie, the elements of points side by
+                    side), operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or "when
                     set": when a parameter is), in_place (a list of outputs), lanes ({count, form, reason}: the points of a
                     thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there are not more), schedule
                     (null, or {method, and its parameters by name}: how threads share points that others need), refused_pin
