@@ -164,14 +164,19 @@ class Coarsening:
 
         def body(lane: ir.Var, out: list[ir.Stmt]) -> ir.Block:
             point, b = self.point(lane, out), collector(out)
+            whole: dict[ir.FieldParam, list[ir.Expr]] = {}
             for (field, element), array in arrays.items():
                 there, planar = (*self.rows, point), None if field.type.planes == 1 else element
                 if loads:
                     value = b.bind(ir.Read(self.fields.get(field, field), array.type, there, planar))
                     out.append(ir.Store(array, (ir.Ref(lane),), value))
+                    continue
+                value = b.bind(ir.Load(array, (ir.Ref(lane),), array.type))
+                if self.alternates(field):
+                    whole.setdefault(field, []).append(value)
                 else:
-                    value = b.bind(ir.Load(array, (ir.Ref(lane),), array.type))
                     out.append(ir.Write(self.fields.get(field, field), value, there, planar))
+            out += (ir.Write(field, b.pack(values), (*self.rows, point)) for field, values in whole.items())
             return tuple(out)
 
         return [self.loop(body)] if arrays else []

@@ -7,6 +7,7 @@ or sixteen bytes, which GPUs need to copy at full speed.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from gpuop.base.config import config
 from gpuop.base.records import dataclass
@@ -239,8 +240,13 @@ def alternates(kernel: Kernel, param: FieldParam) -> bool:
     """Return whether the elements of a field's points alternate in memory, and are all written if any is."""
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write) and stmt.field is param]
     parts = {stmt.element.value for stmt in writes if isinstance(stmt.element, Const)}
-    whole = all(stmt.element is None for stmt in writes) or parts == {*range(param.type.planes)}
+    whole = are_whole(writes) or parts == {*range(param.type.planes)}
     return kernel.layout(param).alternates(param.type) and whole
+
+
+def are_whole(writes: Iterable[Write]) -> bool:
+    """Return whether each of the writes is one of all elements of a point."""
+    return all(stmt.element is None for stmt in writes)
 
 
 def tells_groups(kernel: Kernel) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.dsl import _column, _readTensor, _row, _vector
+from gpuop.dsl import _column, _out0, _readTensor, _readTensorElement, _row, _vector, _writeTensorElement
 
 rng = np.random.default_rng(31)
 
@@ -150,3 +150,58 @@ def test_what_lies_between_rows_and_behind_results_stays(device):
     gp.pipeline(lambda a: mixed(gp.VectorField(a)))(given, out=out)
     kept[1:5, 2:67] = mixed_of(given)
     np.testing.assert_array_equal(memory, kept)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_extents_as_arguments(device, name):
+    """One kernel for all sizes, and for rows shorter than a vector."""
+    compute, expected = PIPELINES[name]
+    pipeline = gp.pipeline(dynamic=True)(lambda a: compute(gp.VectorField(a)))
+    for shape in ((9, 64), (5, 33), (40, 131), (3, 7)):
+        array = numbers((*shape, 3), "uint8")
+        results, rights = pipeline(array), expected(array.astype(np.int64))
+        for result, right in zip(
+            *((each if isinstance(each, tuple) else (each,)) for each in (results, rights)), strict=True
+        ):
+            np.testing.assert_array_equal(result, right)
+
+
+@gp.operator(outputs=lambda f: f.type)
+def one_by_one(f):
+    """The elements are written one after another, the last one of each row first, by its neighbours."""
+    _writeTensorElement(_out0, _readTensorElement(f, _row, _column + 1, 2), 0)
+    _writeTensorElement(_out0, _readTensorElement(f, _row, _column, 0), 2)
+    _writeTensorElement(_out0, _readTensorElement(f, _row + 1, _column, 1), 1)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_elements_that_are_written_one_by_one(device, dynamic):
+    pipeline = gp.pipeline(dynamic=dynamic)(lambda a: one_by_one(gp.VectorField(a)))
+    for columns in (64, 33):
+        array = numbers((5, columns, 3), "uint8")
+        padded = np.pad(array, ((0, 1), (0, 1), (0, 0)), "edge")
+        right = np.stack([padded[:-1, 1:, 2], padded[1:, :-1, 1], array[..., 0]], -1)
+        np.testing.assert_array_equal(pipeline(array), right)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reductions(device, axis):
+    sums = gp.pipeline(lambda a: gp.VectorField(a).sum(axis=axis))
+    for shape in ((70, 64, 3), (33, 131, 3)):
+        array = numbers(shape, "float32")
+        np.testing.assert_array_equal(sums(array), array.sum(axis))
+
+
+@pytest.mark.parametrize("what", ["turned", "mirrored", "every second", "doubled", "beside"])
+def test_other_places(device, what):
+    places = {
+        "turned": lambda f: f.transpose(1, 0, 2),
+        "mirrored": lambda f: f[:, ::-1],
+        "every second": lambda f: f[::2, 1::2],
+        "doubled": lambda f: np.repeat(f, 2, axis=1),
+        "beside": lambda f: np.concatenate([f, f + 1], axis=1),
+    }[what]
+    moved = gp.pipeline(lambda a: places(gp.VectorField(a)))
+    for shape in ((40, 64, 3), (33, 35, 3)):
+        array = numbers(shape, "uint8")
+        np.testing.assert_array_equal(moved(array), places(array))

@@ -349,21 +349,20 @@ class ComputeGraph(StaysHere, NearNames):
         Args:
             format: "text" for people; "json" for programs: an object with these keys, in this order:
                 kernels: a list, in the order of launches, of objects with
-                    number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python
-                    function), operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method,
-                    part}; the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares
-                    values, inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
-                    written_bytes, alternating (names of parameters that are used as they lie, the elements of points side by
-                    side), operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or "when
-                    set": when a parameter is), in_place (a list of outputs), lanes ({count, form, reason}: the points of a
-                    thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there are not more), schedule
-                    (null, or {method, and its parameters by name}: how threads share points that others need), refused_pin
-                    (null, or {method, reason}: a schedule that is pinned and does not suit the kernel), not_taken (null, or
-                    {method, reason}: one that suits, and is not shown to stay inside its arrays), dynamic (null, or {extents,
-                    reason (why for each size), looked (where Python asked), constants (or extents)}), repeats (null, or of an
-                    iteration {times, every, together, turn: such an object, of the turns that are one launch}), predictions
-                    (null on the reference, of iterations and of host functions, else a list of {method, its parameters, ms}:
-                    the times of the schedules that suit the kernel on the graph's device, the chosen one first);
+                    number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python function),
+                    operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method, part}; the
+                    method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values, inputs,
+                    outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes, written_bytes,
+                    alternating (names of those used as they lie), operations, operations_exact, registers, local_bytes, runs ("at
+                    every step", "once", or "when set": when a parameter is), in_place (a list of outputs), lanes ({count, form,
+                    reason}: the points of a thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there
+                    are not more), schedule (null, or {method, and its parameters by name}: how threads share points that others
+                    need), refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
+                    not_taken (null, or {method, reason}: one that suits, and is not shown to stay inside its arrays), dynamic
+                    (null, or {extents, reason (why for each size), looked (where Python asked), constants (or extents)}), repeats
+                    (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
+                    predictions (null on the reference, of iterations and of host functions, else a list of {method, its
+                    parameters, ms}: the times of the schedules that suit the kernel on the graph's device, the chosen one first);
                 lines: a list of {file, line, text, kernels (numbers), bytes, ms (predicted, or null)}, by last operators;
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
                 states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"

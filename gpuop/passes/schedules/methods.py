@@ -21,6 +21,7 @@ from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.plain import without_intermediates
 from gpuop.passes.schedules.common.privatize import PRIVATIZE
 from gpuop.passes.schedules.common.transpose import TRANSPOSE
+from gpuop.passes.schedules.common.whole_points import writes_parts
 from gpuop.passes.schedules.cpu.interchange import INTERCHANGE
 from gpuop.passes.schedules.cpu.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.cpu.resample import RESAMPLE
@@ -62,7 +63,7 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
     """The method and the parameters that suit a kernel on its target; None where each thread computes its own point."""
     pin = kernel.pin
     plain = PLAIN in (config.schedule, pin and pin.method)
-    if kernel.target is None or plain or not kernel.domain.threads:
+    if kernel.target is None or plain or not kernel.domain.threads or writes_parts(kernel):
         return None
     if pin is not None and not unpinned(kernel):
         return _named(pin), parameters_of(_named(pin), _few_will_do(kernel), dict(pin.parameters))
