@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 
 from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import footprints
@@ -84,6 +85,7 @@ class Leads:
     lanes: int
 
 
+@lru_cache(maxsize=16)  # a schedule asks for it at each decision
 def leads(kernel: Kernel) -> Leads:
     axes, in_order = kernel.domain.axes, [Lead(stage) for stage in stages(kernel)]
     every = (f for lead in in_order for param, f in footprints(lead.kernel).items() if param in kernel.intermediates)
