@@ -128,11 +128,12 @@ def _written(source: Source) -> list[Any]:
         [(n, users.index(loc.file), loc.line) for n, loc in source.lines.items()],
         sorted(source.needs),
         source.shared,
+        source.tables,
     ]
 
 
 def _read(facts: list[Any]) -> Source:
-    entry, text, threads, group, arguments, inputs, fills, users, lines, needs, shared = facts
+    entry, text, threads, group, arguments, inputs, fills, users, lines, needs, shared, tables = facts
     return Source(
         entry,
         text,
@@ -144,6 +145,7 @@ def _read(facts: list[Any]) -> Source:
         {n: Loc(users[file], line) for n, file, line in lines},
         frozenset(needs),
         tuple(shared),
+        tables,
     )
 
 

@@ -25,9 +25,17 @@ def slopes(field, step):
 
 
 @gp.operator
-def looked_up(field):
-    table = _constantArray([2.0, 3.0, 5.0, 7.0])
+def looked_up(field, numbers=(2.0, 3.0, 5.0, 7.0)):
+    table = _constantArray(list(numbers))
     return table[_column % 4] * _readTensor(field, _row + 1, _column)
+
+
+@gp.operator
+def tripled(field):
+    table = _var(_readTensor(field) * 3)
+    with _if(table > 2):
+        table -= 2
+    return table
 
 
 def fields(count: int) -> tuple[list[Any], list[gp.Field], list[Any]]:
@@ -62,14 +70,25 @@ def forget(backend: Any) -> None:
 
 
 def test_few_programs(built: list[list[str]]) -> None:
-    """Kernels of one name are told apart; one with a table of its own is compiled by itself."""
-    arrays, field, expected = fields(5)
-    a = arrays[0]
-    results = gp.evaluate(*field, looked_up(gp.ScalarField(a)))
-    assert sorted(map(len, built)) == [1, 1, 4] and built.count(["looked_up"]) == 1
-    for result, right in zip(results, expected, strict=False):
+    """Kernels of one name are told apart."""
+    _, field, expected = fields(9)
+    for result, right in zip(gp.evaluate(*field), expected, strict=True):
         assert np.array_equal(result.numpy(), right)
-    assert np.array_equal(results[-1].numpy(), np.resize(np.float32([2, 3, 5, 7]), 20) * np.vstack([a[1:], a[-1:]]))
+    assert sorted(map(len, built)) == [1, 8]
+
+
+def test_tables_of_two_kernels_are_in_two_programs(built: list[list[str]]) -> None:
+    """They may have one name; and variables of other kernels may have it."""
+    a, b, c = arrays = [np.random.default_rng(k).random((9, 20 + 4 * k), np.float32) for k in range(3)]
+    f, g, h = map(gp.ScalarField, arrays)
+    first, three, second = (
+        each.numpy() for each in gp.evaluate(looked_up(f), tripled(g), looked_up(h, (9.0, 8.0, 4.0, 1.0)))
+    )
+    assert sorted(built) == [["looked_up"], ["looked_up", "tripled"]]
+    for result, array, table in ((first, a, [2, 3, 5, 7]), (second, c, [9, 8, 4, 1])):
+        below = np.vstack([array[1:], array[-1:]])
+        assert np.array_equal(result, np.resize(np.float32(table), array.shape[1]) * below)
+    assert np.array_equal(three, np.where(b * 3 > 2, b * 3 - 2, b * 3))
 
 
 def test_the_self_test_is_one_program(built: list[list[str]]) -> None:

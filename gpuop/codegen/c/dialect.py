@@ -129,7 +129,8 @@ class Source:
         fills: the initial values of outputs, by position among the arguments.
         lines: the user line of a line of the text (counted from 1).
         needs: features of a device: "double", and ATOMICS_OF_64_BITS.
-        shared: text before the kernel that other kernels may share; empty if it has tables of this kernel.
+        shared: text before the kernel that other kernels may share.
+        tables: whether it has tables of this kernel, whose names others may have.
         extents: extents that the text does not contain, passed after the arguments.
     """
 
@@ -143,6 +144,7 @@ class Source:
     lines: Mapping[int, Loc] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
     shared: tuple[str, ...] = ()
+    tables: bool = False
     extents: tuple[int, ...] = ()
 
     @cached_property
@@ -152,7 +154,7 @@ class Source:
 
     @property
     def own(self) -> str:
-        """The kernel, without what is shared."""
+        """The kernel and its tables, without what is shared."""
         return self.text[self.text.index(self.shared[-1]) + len(self.shared[-1]) :]
 
     @property

@@ -103,7 +103,8 @@ class Printer(Statements):
             {k: output.fill for k, output in enumerate(kernel.outputs, len(kernel.inputs)) if output.fill is not None},
             {n + shift: loc for n, loc in self.locs.items()},
             self.needs(),
-            () if tables else shared,
+            shared,
+            bool(tables),
         )
 
     def needs(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from gpuop.base.cache import blob_store
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 
-MOST = 4  # kernels in a program: a driver that loads one of them loads all
+MOST = 8  # kernels in a program: a driver that loads one of them loads all, which takes less than to load another program
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,19 @@ class ProgramText:
         return "`, `".join(source.name for source in self.sources)
 
 
+def _programs(sources: Sequence[Source]) -> list[list[Source]]:
+    """Kernels in as few programs as there may be; tables of two kernels may have one name."""
+    programs: list[list[Source]] = []
+    for source in sources:
+        others = (each for each in programs if len(each) < MOST and not (source.tables and any(s.tables for s in each)))
+        place = next(others, None)
+        if place is None:
+            programs.append([source])
+        else:
+            place.append(source)
+    return programs
+
+
 @dataclass(frozen=True)
 class DiskPrograms:
     """The programs of a device that are compiled already, in this process or on disk.
@@ -79,8 +92,7 @@ class DiskPrograms:
                 new += [source for source, _ in members]
             else:
                 yield ProgramText(text.decode(), *zip(*members, strict=True))
-        for k in range(0, len(new), MOST):
-            yield ProgramText.joined(new[k : k + MOST])
+        yield from map(ProgramText.joined, _programs(new))
 
     def note(self, program: ProgramText) -> None:
         """Remember which program has a kernel."""
