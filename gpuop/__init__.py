@@ -77,14 +77,18 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name in MODULES:
-        return import_module(f"{__name__}.{name}")
+        return _module(f"{__name__}.{name}")
     if name in NAMES:
         module, _, own = NAMES[name].rpartition(".")
-        value = globals()[name] = getattr(import_module(module), own)
+        value = globals()[name] = getattr(_module(module), own)
         return value
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise _missing(name)
+
+
+def _module(name: str) -> Any:
+    return import_module("gpuop.base.lazy").imported(name)
 
 
 def _missing(name: str) -> AttributeError:

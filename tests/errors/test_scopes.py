@@ -1,9 +1,14 @@
 """Wrong assignments, variables and arrays: each message, and the line that it names."""
 
+from pathlib import Path
+
 import pytest
 
 import gpuop as gp
+from gpuop.base.errors import PACKAGE
 from gpuop.dsl import *
+from gpuop.dsl.recorder import source_checks
+from gpuop.dsl.recorder.source_checks import _check, _functions
 
 from .wrong import BIG, INTEGER, SCALAR, VECTOR3, Wrongs
 
@@ -249,3 +254,21 @@ def big_variable():
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message(wrong):
     wrong.check()
+
+
+def test_bodies_of_gpuop_return_outside_of_blocks():
+    """They are not checked when they are recorded."""
+    for path in Path(PACKAGE).rglob("*.py"):
+        for functions in _functions(str(path)).values():
+            for statement in (stmt for function in functions for stmt in function.body):
+                _check(statement, str(path), "")
+
+
+def test_files_of_functions_without_blocks_are_not_parsed(monkeypatch):
+    monkeypatch.setattr(source_checks, "_functions", None)
+
+    @gp.operator
+    def half(field):
+        return _readTensor(field) / 2
+
+    assert half(SCALAR).node.call.kernel.name == "half"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from types import CodeType
 
-from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.errors import PACKAGE, Loc, SemanticError
 from gpuop.dsl.recorder.frames import once_per_code
 
 MOST_FILES = 64  # files whose syntax is remembered
@@ -26,9 +26,14 @@ BLOCK_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields of
 def check_returns(code: CodeType) -> None:
     """Refuse a `return` inside a block: Python would leave the recording there, whatever the condition.
 
+    Files are parsed for users' functions with blocks alone, as a file takes many milliseconds.
+
     Raises:
         SemanticError: at the line of the `return`.
     """
+    names = (*code.co_names, *code.co_freevars, *code.co_varnames)
+    if BLOCKS.isdisjoint(names) or code.co_filename.startswith(PACKAGE):
+        return
     for function in _functions(code.co_filename).get((code.co_name, code.co_firstlineno), ()):
         for stmt in function.body:
             _check(stmt, code.co_filename, "")

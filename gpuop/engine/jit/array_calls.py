@@ -36,6 +36,8 @@ from gpuop.runtime.base.host_arrays import STORED_OTHERWISE, planes_of, stored
 from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.execute import Prepared
 
+FEW = 1024  # bytes that are copied in less time than another layout is planned for
+
 
 class HostCall(PipelineCall):
     """A call whose arrays are in host memory, which the device uses in place where it can.
@@ -86,10 +88,12 @@ class HostCall(PipelineCall):
     def _suits(self, number: int, kind: FieldType) -> bool:
         """Return whether kernels are about as fast on the layout of NumPy arrays as on planes, which cost a copy.
 
-        The planes of one point lie as its tensor does in either layout.
+        The planes of one point lie as its tensor does in either layout, and few bytes are copied.
         """
         if kind.planes == 1 or not kind.field_shape:
             return True
+        if kind.nbytes <= FEW:
+            return False
         target, planes = self.backend.target, self._planned({})
         if target.widening == "functions" or number not in read_around(planes):
             return target.widening != "functions"
