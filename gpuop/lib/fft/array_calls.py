@@ -36,7 +36,9 @@ def by_default(alone: Callable[..., Any]) -> Library:
 
 
 def _is_alone(x: Any) -> bool:
-    return is_array(x) and not isinstance(x, (Field, Placeholder)) and str(x.dtype) in ALONE
+    if not is_array(x) or isinstance(x, (Field, Placeholder)):
+        return False
+    return str(x.dtype).removeprefix("torch.") in ALONE
 
 
 def _library_of(array: Any, name: str, **options: Any) -> Function | None:
@@ -45,8 +47,14 @@ def _library_of(array: Any, name: str, **options: Any) -> Function | None:
     if type(array) is np.ndarray and target.device == "cpu" and target.has_arrays:
         module, more = host_library()
         return functools.partial(getattr(module, name), **options, **more) if hasattr(module, name) else None
-    if type(array).__module__.split(".")[0] == "cupy" and target.backend == "cuda" and name.rstrip("n") not in COSINES:
+    library = type(array).__module__.split(".")[0]
+    if target.backend != "cuda" or name.rstrip("n") in COSINES:
+        return None
+    if library == "cupy":
         return functools.partial(_of_cupy, getattr(importlib.import_module("cupyx.scipy.fft"), name), options)
+    if library == "torch" and array.is_cuda:
+        dim = options.pop("axis" if "axis" in options else "axes")
+        return functools.partial(getattr(importlib.import_module("torch.fft"), name), dim=dim, **options)
     return None
 
 

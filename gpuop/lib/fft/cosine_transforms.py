@@ -16,6 +16,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
+from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, PARTS
 from gpuop.ir.types import FieldType
@@ -175,7 +176,7 @@ def cosines(
 
 def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any, orthogonalize: bool | None) -> Any:
     """The library function for such an array; None if the device has none."""
-    counts, numbers = lengths_of(FieldType(x.shape, (), x.dtype), lengths, axes)
+    counts, numbers = lengths_of(FieldType(tuple(x.shape), (), numpy_dtype(x)), lengths, axes)
     if type_ not in BACK or not numbers or min(counts) < 2:
         return None
     if orthogonalize is not None and str(x.dtype) in PARTS:  # SciPy scales only one part of these

@@ -8,6 +8,7 @@ from typing import Any
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
+from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
 from gpuop.ir.types import FieldType
@@ -82,7 +83,7 @@ class Kind:
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
         """The library function for such an array; None if the device has none."""
-        counts, numbers = self.extents(FieldType(x.shape, (), x.dtype), lengths, axes)
+        counts, numbers = self.extents(FieldType(tuple(x.shape), (), numpy_dtype(x)), lengths, axes)
         scale_of(norm, counts, 1)
         return transforming_alone(self.name, x, counts, numbers, norm) if numbers else None
 

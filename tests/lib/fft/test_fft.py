@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from gpuop import fft
 from gpuop.lib.fft import array_calls
 from gpuop.lib.fft.kernels import vendor_library
 from tests.conformance.compare import has_double
+from tests.counted import counted
 
 rng = np.random.default_rng(11)
 REAL = {"rfft", "ihfft"}
@@ -159,6 +162,52 @@ def test_numpys_library_and_arrays_alone(monkeypatch):
         with pytest.raises(gp.ArgumentError, match="Invalid norm value"):
             fft.irfft(z, norm="none")
     assert calls == [1, 2, 2, 2, 1, 2]
+
+
+class Tensor:
+    """An array of PyTorch on a CUDA device, as far as transforms look at it."""
+
+    __module__, is_cuda, device = "torch", True, "cuda:0"
+
+    def __init__(self, array):
+        self.array = array
+
+    shape = property(lambda self: self.array.shape)
+    dtype = property(lambda self: f"torch.{self.array.dtype}")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, **_):
+        raise AssertionError("the library transforms its own arrays")
+
+
+def test_tensors_are_transformed_by_their_library(monkeypatch):
+    ran = []
+
+    def by(name):
+        def transform(tensor, *, dim, norm, **lengths):
+            ran.append(name)
+            place = {"axes": dim} if name.endswith("n") else {"axis": dim}
+            return Tensor(getattr(scipy.fft, name)(tensor.array, norm=norm, **place, **lengths))
+
+        return transform
+
+    module = ModuleType("torch.fft")
+    for name in ("fft", "fftn", "rfft", "irfftn", "hfft"):
+        setattr(module, name, by(name))
+    monkeypatch.setitem(sys.modules, "torch.fft", module)
+    z = numbers(4, 6)
+    with gp.use_device("reference:sm_90"):
+        for _ in range(3):
+            close(fft.fft(Tensor(z)).array, scipy.fft.fft(z))
+            close(fft.fft2(Tensor(z), norm="ortho").array, scipy.fft.fft2(z, norm="ortho"))
+            close(fft.rfft(Tensor(z.real), 9, axis=0).array, scipy.fft.rfft(z.real, 9, axis=0))
+            close(fft.irfftn(Tensor(z), s=(4, 8)).array, scipy.fft.irfftn(z, s=(4, 8)))
+            close(fft.hfft(Tensor(z)).array, scipy.fft.hfft(z))
+        assert ran == ["fft", "fftn", "rfft", "irfftn", "hfft"] * 3
+        tensor = Tensor(z)
+        assert counted(lambda: fft.fft(tensor)) <= 40 + counted(lambda: scipy.fft.fft(z, axis=-1, norm=None))
 
 
 def test_spectra_in_graphs():
