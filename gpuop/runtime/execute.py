@@ -19,7 +19,7 @@ from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.text import content, show
-from gpuop.runtime.base.backend import ALIGNED, Argument, Array, Backend, Buffer, Launch, Part, download
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, aligned, download
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch
 from gpuop.runtime.base.trace import note_launch
@@ -121,7 +121,7 @@ class Prepared:
         for value, number in buffers.of.items():
             if value not in wanted and number not in begins:
                 begins[number] = size
-                size += -(-max(buffers.kinds[number].nbytes, 1) // ALIGNED) * ALIGNED
+                size += aligned(buffers.kinds[number].nbytes)
         return {value: begins[number] for value, number in buffers.of.items() if value not in wanted}, size
 
     def on(self, backend: Backend) -> Prepared:

@@ -18,6 +18,7 @@ from gpuop.fusion.program import program
 from gpuop.runtime.base.stream_arrays import Address
 from gpuop.runtime.cuda import launch
 from gpuop.runtime.cuda.driver import Active
+from gpuop.runtime.cuda.stages import CudaStages
 from gpuop.runtime.execute import Prepared
 from tests.harness import same_bits
 from tests.runtime.cuda_on_host.compiled import COMPILER
@@ -169,3 +170,41 @@ def test_threads_have_arguments_of_their_own(driver):
     for each in threads:
         each.join()
     assert not wrong and 1 <= len(launches.list.idle) <= 4
+
+
+def test_a_stage_is_copied_there_and_back(driver):
+    """Here the device's memory is other memory of the host."""
+    launches = Launches(driver, (gp.ScalarField(A) * 2 + 1) * 3)
+    (leaf,), steps = launches.program.leaves, launches.prepared.plan.launches
+    there, ended = np.zeros(1 << 16, np.uint8), []
+
+    def moved(target, source, nbytes, stream):
+        assert stream == QUEUE
+        driver.order.append(("copy", nbytes))
+        ctypes.memmove(target, source, nbytes)
+
+    def finish(stream):
+        if driver.fails:
+            raise DeviceError("CUDA: CUDA_ERROR_ILLEGAL_ADDRESS")
+        driver.order.append(("wait", stream))
+
+    calls = SimpleNamespace(to_device=moved, to_host=moved, finish=finish)
+    memory = SimpleNamespace(
+        name="cuda:0", handle=QUEUE, stream=SimpleNamespace(calls=calls), host_memory=lambda n: np.zeros(n, np.uint8),
+        allocate=lambda kind: SimpleNamespace(address=there.ctypes.data), active=lambda: Active(lambda: None, ended.clear),
+    )  # fmt: skip
+    stages = CudaStages(memory)
+    begins = {leaf: 0, **{step.outputs[0]: 1024 * (n + 1) for n, step in enumerate(reversed(steps))}}
+    for n in range(2):
+        stage = stages.taken(1 << 16)
+        values = {v: Address(stage.address + begin) for v, begin in begins.items()}
+        stage.host[: A.nbytes].view(np.float32)[...] = (A + n).ravel()
+        stages.run(stage, launches.list, values, 1024, 1024 + A.nbytes)
+        same_bits(stage.host[1024:][: A.nbytes].view(np.float32).reshape(A.shape), ((A + n) * 2 + 1) * 3)
+        stages.idle[1 << 16].append(stage)
+    launched = [("launch", QUEUE)] * 3
+    assert driver.order == [("copy", 1024), *launched, ("copy", A.nbytes), ("wait", QUEUE)] * 2
+    assert stages.taken(1 << 16) is stage
+    driver.fails = 99
+    with pytest.raises(DeviceError, match=r"^cuda:0: CUDA: CUDA_ERROR_ILLEGAL_ADDRESS; CUDA is lost to this process"):
+        stages.run(stage, launches.list, values, 1024, 1024 + A.nbytes)

@@ -24,15 +24,17 @@ from gpuop.engine.jit.prepared_call import (
     Reach,
     is_apart,
 )
+from gpuop.engine.jit.prepared_staged_call import PreparedStagedCall, StagedArray
 from gpuop.engine.jit.prepared_stream_call import NewArray, Place, PreparedStreamCall
 from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.ir.layout import Layout, interleaved, planar, row_major
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Leaf
+from gpuop.ir.values import Leaf, Node
 from gpuop.passes.coarsening_factor import ACCESS
-from gpuop.runtime.base.backend import ALIGNED, Argument, Array, Backend, Buffer, download
+from gpuop.runtime.base.backend import ALIGNED, Argument, Array, Backend, Buffer, aligned, download
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.base.host_arrays import STORED_OTHERWISE, planes_of, stored
+from gpuop.runtime.base.stages import size_of
 from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.execute import Prepared
 
@@ -149,11 +151,51 @@ class HostCall(PipelineCall):
             )
             for v, kind in zip(outputs, self.trace.kinds, strict=True)
         ]
+        staged = self._prepared_staged_call(plan, results)
+        if staged is not None:
+            return staged
         listed = all(result.direct for result in results) and self._compiled().has_all_memory
         return PreparedHostCall(
             *(self.backend, plan, arguments, self.other_leaves, results, self.trace.several, self.sample is not None),
             listed and self._compiled().list_on(self.backend) is not None,
         )
+
+    def _prepared_staged_call(
+        self, plan: Callable[[], Prepared | None], results: Sequence[HostResult]
+    ) -> PreparedStagedCall | None:
+        """Return the prepared call by one copy there and one back; None if arrays are large, or are converted otherwise."""
+        stages, prepared = self.backend.stages, self._compiled()
+        leaves = [(number, position, _source_of(node).kind) for number, position, node in self.own_leaves]
+        kinds = [*(kind for _, _, kind in leaves), *(result.kind for result in results)]
+        copied = all(isinstance(c, partial) and c.func is _copied for c in self.converted.values())
+        computed = not {result.value for result in results} & self.program.leaves.keys()
+        plain = all(kind.dtype != "complex64" and kind.nbytes for kind in kinds)
+        if stages is None or not (copied and computed and plain) or self.sample is not None or self.in_place:
+            return None
+        arguments, memory, sent = dict[Any, StagedArray](), list[tuple[int, int]](), 0
+        for number, position, kind in leaves:
+            place = arguments.setdefault((position, kind), StagedArray.of(position, sent, kind))
+            memory.append((number, place.begin))
+            sent += aligned(kind.nbytes) if place.begin == sent else 0
+        outputs, end = list[StagedArray](), sent
+        for n, result in enumerate(results):
+            outputs.append(StagedArray.of(n, end, result.kind))
+            memory.append((result.value, end))
+            end += aligned(result.kind.nbytes)
+        between, room = prepared.places_between()
+        size = size_of(end + room)
+        if size is None or prepared.list_on(self.backend) is None:
+            return None
+        memory += ((value, end + begin) for value, begin in between.items())
+        return PreparedStagedCall(
+            *(self.backend, plan, [*arguments.values()], outputs, self.other_leaves, results),
+            *(memory, self.trace.several, stages, size, sent, end),
+        )
+
+
+def _source_of(leaf: Node) -> Deferred:
+    assert isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred)
+    return leaf.source
 
 
 def _copied(backend: Backend, kind: FieldType, shape: tuple[int, ...], as_stored: bool, array: Array) -> Buffer:

@@ -19,6 +19,7 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit
 from gpuop.engine.jit.prepared_call import PreparedDeviceCall, PreparedHostCall
+from gpuop.engine.jit.prepared_staged_call import PreparedStagedCall
 from gpuop.engine.jit.prepared_stream_call import PreparedStreamCall
 from gpuop.engine.jit.tier import Tier
 from gpuop.fusion.launch import Rate, Rates
@@ -39,7 +40,7 @@ from gpuop.runtime.tuning.chooser import choices_on
 LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
 LAYOUTS_KEPT = 16  # plans of a pipeline for arguments of the same types
 MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
-PreparedCall = PreparedHostCall | PreparedDeviceCall | PreparedStreamCall
+PreparedCall = PreparedHostCall | PreparedStagedCall | PreparedDeviceCall | PreparedStreamCall
 
 
 @dataclass(frozen=True, eq=False)

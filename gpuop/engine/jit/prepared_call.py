@@ -87,7 +87,7 @@ class PreparedHostCall:
         if prepared is None:
             return NotImplemented
         arrays = [np.asarray(array) for array in inputs] if self.foreign else inputs
-        outs = self._new() if out is None else self._checked(out, arrays)
+        outs = self._new() if out is None else checked(self.results, out, arrays)
         values = self._arguments(arrays) if outs else None
         if not outs or values is None:
             return NotImplemented
@@ -135,20 +135,6 @@ class PreparedHostCall:
                 return None
             arrays += (array,)
         return arrays
-
-    def _checked(self, out: Any, arrays: Sequence[Array]) -> list[Any] | None:
-        """Return the caller's arrays for the results; None if one does not fit."""
-        outs = [out]
-        if type(out) in LISTS:
-            outs = [*out]
-            if len(outs) != len(self.results):
-                return None
-        others = [*arrays]
-        for result, array in zip(self.results, outs):  # noqa: B905 - the same number
-            if not result.fits(array, others):
-                return None
-            others += (array,)
-        return outs
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +226,21 @@ class PreparedDeviceCall:
                 return None
             memory[result.value] = shared.memory
         return memory
+
+
+def checked(results: Sequence[HostResult], out: Any, arrays: Sequence[Array]) -> list[Any] | None:
+    """Return the caller's arrays for the results; None if one does not fit, or shares memory with another."""
+    outs = [out]
+    if type(out) in LISTS:
+        outs = [*out]
+        if len(outs) != len(results):
+            return None
+    others = [*arrays]
+    for result, array in zip(results, outs):  # noqa: B905 - the same number
+        if not result.fits(array, others):
+            return None
+        others += (array,)
+    return outs
 
 
 def is_apart(spans: list[Reach], first: int, last: int) -> bool:

@@ -23,6 +23,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.host_arrays import array_of
 from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch, OneByOne
+from gpuop.runtime.base.stages import Stages
 from gpuop.runtime.base.stream_arrays import StreamArrays
 
 Array = NDArray[Any]
@@ -38,6 +39,11 @@ ALIGNED = 256  # bytes; the alignment that kernels assume of memory without a la
 Part = Callable[[], Any]
 Queue = TypeVar("Queue", bound="Backend")
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def aligned(nbytes: int) -> int:
+    """Return a number of bytes, one at least, with those up to the next aligned address."""
+    return -(-max(nbytes, 1) // ALIGNED) * ALIGNED
 
 
 def as_device_errors(method: Method) -> Method:
@@ -110,6 +116,7 @@ class Backend(ABC):
     compute_units = 1
     total_memory = 0  # bytes of the device's memory; 0 if it uses host memory only
     limits = LEAST  # resources that a kernel planned for the device may use
+    stages: Stages | None = None  # of the queue, if the device has memory of its own
     refusals: tuple[type[Exception], ...] = ()  # the driver's exceptions
     interprets = False  # whether an interpreter runs the kernels, so that their times mean nothing
     only_enqueues: bool = True  # a failed launch has written nothing, so a launch may update a state in place

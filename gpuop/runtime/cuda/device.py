@@ -46,6 +46,7 @@ from gpuop.runtime.cuda.launch import (
 from gpuop.runtime.cuda.memory import CudaMemory, ForeignBlock
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
+from gpuop.runtime.cuda.stages import CudaStages
 from gpuop.runtime.cuda.stream import CudaMark
 from gpuop.runtime.cuda.stream_arrays import LIBRARIES
 
@@ -119,6 +120,7 @@ class Cuda(CompilingBackend):
         )
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.total_memory = CudaMemory(name, ordinal), int(drv.Device(ordinal).total_memory())
+        self.stages = CudaStages(self.memory)
         self.refusals, self.timed, self.measured = (drv.Error,), False, cast("Cuda | None", None)
         self.programs, self.codes = WeakValues(), WeakValues()
         self.program_cache = DiskPrograms(self._cache_name)
@@ -194,6 +196,8 @@ class Cuda(CompilingBackend):
             self.memory.synchronize()
 
     def trim(self) -> None:
+        if self.stages is not None:
+            self.stages.let_go()
         self.memory.trim()
 
     # --- kernels ------------------------------------------------------------------------------------------------
@@ -291,6 +295,7 @@ class Cuda(CompilingBackend):
     def another(self, priority: str) -> Cuda:
         other = clone_queue(self)
         other.memory, other.measured = self.memory.another(priority), None
+        other.stages = CudaStages(other.memory)
         return other
 
     def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
