@@ -27,6 +27,7 @@ from gpuop.engine.jit.prepared_call import (
 from gpuop.engine.jit.prepared_staged_call import PreparedStagedCall, StagedArray
 from gpuop.engine.jit.prepared_stream_call import NewArray, Place, PreparedStreamCall
 from gpuop.fusion.windows.buffer_pool import reused
+from gpuop.ir.dtype_names import PARTS
 from gpuop.ir.layout import Layout, interleaved, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
@@ -169,7 +170,7 @@ class HostCall(PipelineCall):
         kinds = [*(kind for _, _, kind in leaves), *(result.kind for result in results)]
         copied = all(isinstance(c, partial) and c.func is _copied for c in self.converted.values())
         computed = not {result.value for result in results} & self.program.leaves.keys()
-        plain = all(kind.dtype != "complex64" and kind.nbytes for kind in kinds)
+        plain = all(kind.dtype not in PARTS and kind.nbytes for kind in kinds)
         if stages is None or not (copied and computed and plain) or self.sample is not None or self.in_place:
             return None
         arguments, memory, sent = dict[Any, StagedArray](), list[tuple[int, int]](), 0
