@@ -169,11 +169,12 @@ def child(name: str) -> None:
 
 def start(name: str, device: str | None, cache: str, bytecode: str) -> dict[str, list[float]]:
     caches = dict.fromkeys(("GPUOP_CACHE", "POCL_CACHE_DIR", "CUDA_CACHE_PATH"), cache)
-    environment = {**os.environ, **caches, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, **caches, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONPATH": path}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment |= {"GPUOP_DEVICE": device} if device else {}
     command = [sys.executable, __file__, "--child", name]
-    result = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    result = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     spent: dict[str, list[float]] = json.loads(result.stdout.splitlines()[-1])
     return spent
 

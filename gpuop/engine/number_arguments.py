@@ -7,12 +7,13 @@ arguments; a third one that has no others besides needs no kernel of its own. Th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.fusion.program import KEPT, Op, Program
 from gpuop.ir.kernel import Kernel

@@ -7,11 +7,12 @@ edges of fields; and tables. Integers that decide places, loops or sizes are not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import groupby
 from typing import Any, TypeAlias
 
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector
 from gpuop.ir.kernel import EXACT, Kernel

@@ -9,8 +9,9 @@ Four points of three elements, in accesses of four:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector
 from gpuop.ir.types import Type

@@ -9,7 +9,9 @@ from gpuop.base.cache import blob_store
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 
-MOST = 8  # kernels in a program: a driver that loads one of them loads all, which takes less than to load another program
+MOST = (
+    8  # kernels in a program: a driver that loads one of them loads all, which takes less than to load another program
+)
 
 
 @dataclass(frozen=True)
