@@ -64,7 +64,7 @@ class Config:
         tune_seconds: GPUOP_TUNE_SECONDS, how long one operator, or one kernel, is measured at most.
         plan_for: GPUOP_PLAN_FOR, "device" or "gpu": OpenCL's CPUs are planned for as GPUs are, and run what is made for those.
         specialize: GPUOP_SPECIALIZE, the sizes that pipelines have kernels of their own for: "auto", the first one and those that
-            repeat; "0", none; "1", all.
+            repeat; "0", none; "1", all. Numbers are in the text of kernels with "1", else the first ones alone.
         hide: GPUOP_HIDE; "fp64": OpenCL devices compute as those without double do.
         verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
     """

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.sources import HostArray
@@ -45,7 +46,7 @@ class NumberArguments:
 
     def of(self, what: Program) -> Program:
         """The program, with arguments in the place of numbers that have changed since the first one of its form."""
-        if what.cycle is not None:
+        if what.cycle is not None or config.specialize == "1":
             return what
         each = [_numbers_of(op) for op in what.ops]
         key = _form(what, each)
@@ -61,6 +62,17 @@ class NumberArguments:
         positions = [n.with_their_like(c) if n and c else [] for n, c in zip(each, arguments, strict=True)]
         self._forms[key] = replace(entry, arguments=tuple(map(frozenset, positions)))
         return _with_arguments(what, each, positions)
+
+
+def arguments_among(text: Program, what: Program) -> str:
+    """Return a sentence on the numbers of a program that `NumberArguments.of` made arguments; empty if there are none."""
+    counts = [
+        (new.kernel.name, sum(param.type.planes for param in new.kernel.inputs[len(old.kernel.inputs) :]))
+        for old, new in zip(text.ops, what.ops, strict=True)
+        if new is not old
+    ]
+    listed = ", ".join(f"{count} of `{name}`" for name, count in counts)
+    return f"numbers that are arguments, as other calls had others: {listed}" if listed else ""
 
 
 def _numbers_of(op: Op) -> KernelNumbers | None:

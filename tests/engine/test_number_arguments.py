@@ -14,6 +14,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.base.config import config
 from gpuop.engine import evaluate
 from gpuop.engine.number_arguments import NumberArguments
 
@@ -184,6 +185,42 @@ def test_numbers_that_are_places_stay_in_the_text(device):
 
     for steps in (1, 2, 5, -3, 7):
         assert np.array_equal(shifted(IMAGE, steps), np.roll(IMAGE, steps, axis=1))
+
+
+def test_other_sizes_and_other_numbers_together(device):
+    @gp.pipeline
+    def smooth(image, sigma, amount):
+        f = gp.ScalarField(image)
+        return ndimage.gaussian_filter(f, sigma) * amount
+
+    def results() -> list[Any]:
+        draw = np.random.default_rng(1)
+        return [
+            smooth(
+                IMAGE[: draw.integers(9, 37), : draw.integers(9, 53)].copy(), 1 + 0.01 * draw.random(), draw.random()
+            )
+            for _ in range(8)
+        ]
+
+    with as_text():
+        expected = results()
+    assert all(map(same, results(), expected))
+
+
+def test_explain_counts_numbers_that_are_arguments(monkeypatch):
+    @gp.pipeline
+    def chain(image, a, t):
+        f = gp.ScalarField(image) * a
+        return np.where(f > t, f, 0.5)
+
+    with gp.use_device("reference"):
+        for a in (1.5, 2.5):
+            chain(IMAGE, a, a / 4)
+        assert "are arguments" not in chain.explain(IMAGE, 1.5, 1.5 / 4)
+        lines = chain.explain(IMAGE, 2.5, 2.5 / 4).splitlines()
+        assert lines[-1] == "numbers that are arguments, as other calls had others: 1 of `multiply`, 1 of `greater`"
+        monkeypatch.setattr(config, "specialize", "1")
+        assert "are arguments" not in chain.explain(IMAGE, 3.5, 3.5 / 4)
 
 
 def test_of_a_value_that_repeats_the_text_is_used_again(device):

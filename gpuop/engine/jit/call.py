@@ -59,6 +59,7 @@ class Trace:
         again: the reason for another trace with equal arguments; empty if there was none.
         strided: layouts of NumPy arrays that are used in place and are not contiguous, by the number of the leaf and strides.
         tier: the tier of its kernels, if the pipeline has several sizes.
+        numbers: a sentence on the numbers that are arguments of kernels, if there are any.
     """
 
     program: Program
@@ -70,6 +71,7 @@ class Trace:
     nodes: tuple[Node, ...] = ()
     again: str = ""
     tier: Tier | None = None
+    numbers: str = ""
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValues[Any, Prepared] = field(default_factory=WeakValues)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
@@ -83,8 +85,9 @@ class Trace:
 
     @property
     def about(self) -> str:
-        """The tier for `explain`; empty if there is none."""
-        return "" if self.tier is None else self.tier.about
+        """The tier and the numbers for `explain`; empty if there is nothing to say."""
+        tier = "" if self.tier is None else self.tier.about
+        return "\n".join(filter(None, (tier, self.numbers)))
 
     def of_size(self) -> Trace:
         """The trace of the same calls without open extents, of which nothing is planned."""
@@ -98,6 +101,7 @@ class Trace:
             self.nodes,
             self.again,
             self.tier,
+            self.numbers,
         )
 
     def takes(self, number: int, in_planes: bool) -> bool:

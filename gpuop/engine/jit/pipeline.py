@@ -45,7 +45,7 @@ from gpuop.engine.jit.sizes import Sizes, called, check_numbers, tier_of
 from gpuop.engine.jit.tier import Tier
 from gpuop.engine.jit.traced_call import TracedCall, open_call
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
-from gpuop.engine.number_arguments import NumberArguments
+from gpuop.engine.number_arguments import NumberArguments, arguments_among
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
@@ -286,7 +286,8 @@ class Pipeline(Tokenized):
         captured = captured if warnings() == advised else ""  # what warns is traced again, and warns again
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
-        trace = replace(trace, again=again, tier=tier, program=self.numbers.of(trace.program))
+        what = self.numbers.of(trace.program)
+        trace = replace(trace, again=again, tier=tier, program=what, numbers=arguments_among(trace.program, what))
         if family is not None and tier is None:
             family.began = weakref.ref(trace)
         if isinstance(captured, Snapshot):
