@@ -25,6 +25,12 @@ FIELD, FIELD_OF_BYTES = gp.ScalarField(IMAGE), gp.ScalarField(BYTES)
 VALUES = (1.0, 1.25, 1.5, 1.75)
 
 
+@pytest.fixture(autouse=True)
+def _arguments(monkeypatch):
+    """As users have it; the suite has all numbers in the text."""
+    monkeypatch.setattr(config, "specialize", "auto")
+
+
 def weights(v: float, *shape: int) -> np.ndarray:
     return np.random.default_rng(int(1000 * v)).random(shape)
 

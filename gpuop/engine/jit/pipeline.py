@@ -282,12 +282,11 @@ class Pipeline(Tokenized):
         family = self.sizes.family(types, (rest, *map(id, owners)), bool(new)) if counted else None
         tier = refused if refused is not None or family is None else tier_of(family, types)
         before, advised = looks(), warnings()
-        trace = self._recorded(bound, arrays, device, tier)
+        trace = self._with_arguments(self._recorded(bound, arrays, device, tier))
         captured = captured if warnings() == advised else ""  # what warns is traced again, and warns again
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
-        what = self.numbers.of(trace.program)
-        trace = replace(trace, again=again, tier=tier, program=what, numbers=arguments_among(trace.program, what))
+        trace = replace(trace, again=again, tier=tier)
         if family is not None and tier is None:
             family.began = weakref.ref(trace)
         if isinstance(captured, Snapshot):
@@ -295,6 +294,11 @@ class Pipeline(Tokenized):
         traced_again(self.name, again)
         self._tell_of_traces((key, *map(id, owners)), again, getattr(captured, "loc", None))
         return TracedCall(self.name, trace, device, captured)
+
+    def _with_arguments(self, trace: Trace) -> Trace:
+        """The trace with numbers as arguments of its kernels, where calls before had others."""
+        what = self.numbers.of(trace.program)
+        return replace(trace, program=what, numbers=arguments_among(trace.program, what))
 
     def _recorded(
         self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, tier: Tier | None
