@@ -267,6 +267,16 @@ def test_heavy_packages_wait():
         assert not late or node not in inside, f"{name_of(path)}:{node.lineno} imports {name} in a function"
 
 
+def test_data_classes_are_defined_by_one_file():
+    """Those of the standard library took half of the time to import gpuop."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and name_of(path) != "base/records.py":
+                where = f"{name_of(path)}:{node.lineno}"
+                standard = any(alias.name == "dataclass" for alias in node.names)
+                assert not standard, f"{where}: write `from gpuop.base.records import dataclass`"
+
+
 def test_modules_of_one_system_have_one_file():
     users = {
         str(path.relative_to(PACKAGE))

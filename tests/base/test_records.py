@@ -6,10 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
-import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -155,13 +152,3 @@ def test_a_class_derived_otherwise_has_other_attributes() -> None:
     loose.note = 2  # type: ignore[attr-defined]
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'a'"):
         loose.a = 3  # type: ignore[misc]
-
-
-def test_all_of_gpuop_has_them() -> None:
-    """Half of the time to import gpuop was the definition of data classes."""
-    texts = {path: path.read_text() for path in (Path(__file__).parents[2] / "gpuop").rglob("*.py")}
-    others = [
-        path for path, text in texts.items() if re.search(r"^from dataclasses import .*\bdataclass\b", text, re.M)
-    ]
-    assert others == []
-    assert sys.modules["gpuop.base.records"].dataclass is _dataclass
