@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -158,10 +157,12 @@ def _behind(job: Callable[[], None]) -> None:
 def _compile_open(trace: Trace, backend: Backend, layouts: dict[int, Layout], pin: Pin | None) -> None:
     assert trace.tier is not None
     tier = Tier(trace.tier.family, trace.tier.names)
-    with suppress(Exception):  # a size that calls with open extents will raise it
+    try:
         plan = plan_on(backend, trace.program, pin, trace.optimize, layouts)
         if fits(tier, plan, backend.target):
             prepare(trace.program, backend.main, pin, trace.optimize, layouts, lambda: plan)
+    except Exception as failed:  # noqa: BLE001 - each size is compiled, and `explain` says it
+        tier.family.reason = f"compiling for all sizes failed: {failed}"
     tier.family.searching = False
 
 

@@ -129,9 +129,7 @@ class OwnWord:
             with k._for(BITS) as bit:
                 body(bit)
         elif self.alone:
-            with k._if(self.begin + BITS <= columns), k._for(BITS) as bit:  # the lanes of a vector
-                body(bit)
-            with k._else(), k._for(columns % BITS) as bit:
+            with k._for(k._min(columns - self.begin, BITS)) as bit:
                 body(bit)
         else:
             with k._if(self.begin + k._localColumn < columns):

@@ -312,3 +312,15 @@ def test_many_weights_as_lists_and_objects(as_given):
     with gp.use_device("reference"):
         result = ndimage.convolve(image, as_given(weights), output="i4", method="fft")
     np.testing.assert_array_equal(result, scipy.ndimage.convolve(image, weights, output="i4"))
+
+
+@pytest.mark.parametrize("columns", [33, 64, 130, 173, 310])
+def test_bit_words_of_rows_of_any_length(device, columns):
+    """The last word of a row has fewer points, or as many; longer rows have been miscompiled, and ended a compiler."""
+    mask = np.random.default_rng(columns).random((19, columns)) > 0.6
+    seeds = mask & (np.arange(columns) % 7 == 0)
+    assert np.array_equal(ndimage.binary_fill_holes(mask), scipy.ndimage.binary_fill_holes(mask))
+    assert np.array_equal(
+        ndimage.binary_propagation(seeds, mask=mask), scipy.ndimage.binary_propagation(seeds, mask=mask)
+    )
+    assert np.array_equal(ndimage.label(mask)[0], scipy.ndimage.label(mask)[0])
