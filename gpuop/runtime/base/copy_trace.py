@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from gpuop.base.trace import HostSpan, observers
 from gpuop.runtime.base.backend import Backend
+
+UNOBSERVED = nullcontext()
 
 
 class CopySpan(HostSpan):
@@ -46,9 +48,13 @@ class CopySpan(HostSpan):
                 observer.copied(self.copy, self.queue, self.ran, self.began, ended)
 
 
+def between_marks(copy: str, queue: Backend, waits: bool = True) -> AbstractContextManager[None]:
+    """Report a copy that is enqueued inside a `with`, timed by marks around it, if a profiler is open."""
+    return _between_marks(copy, queue, waits) if observers else UNOBSERVED
+
+
 @contextmanager
-def between_marks(copy: str, queue: Backend, waits: bool = True) -> Iterator[None]:
-    """Report a copy that is enqueued inside a `with`, timed by marks around it."""
+def _between_marks(copy: str, queue: Backend, waits: bool) -> Iterator[None]:
     with CopySpan(copy, queue, waits) as span:
         span.ran += [queue.record()] if span.observed else []
         yield

@@ -168,6 +168,8 @@ class CudaMemory:
 
     def _give_back(self) -> None:
         """Free blocks in the order of the stream: enqueued work may still use them."""
+        if not self.ended:
+            return
         with suppress(IndexError):  # no more blocks have ended
             deque(map(self.free, map(self.blocks.pop, iter(self.ended.popleft, None)), repeat(self.handle)), maxlen=0)
 
@@ -316,7 +318,7 @@ class CudaMemory:
 
         The legacy stream and one queue are. Two queues are not in order with each other by what does nothing in that stream.
         """
-        return stream in LEGACY and len(self.streams) == 1
+        return stream in LEGACY and not self.streams[1:]
 
     def _order(self, first: int, second: int) -> None:
         if first == second or self.ordered_by_driver(first) or self.ordered_by_driver(second):

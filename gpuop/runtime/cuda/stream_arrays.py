@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,12 @@ class TorchArrays(CudaStreamArrays):
         self.torch = torch = sys.modules["torch"]
         self.kind, self.strided, self.device = torch.Tensor, torch.strided, torch.device("cuda", ordinal)
         self.byte, self.new, self.complex = torch.uint8, torch.empty, (torch.complex64, torch.complex128)
-        self.stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._stream_of
-
-    def _stream_of(self, ordinal: int) -> int:
-        return int(self.torch.cuda.current_stream(ordinal).cuda_stream)
+        current = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if current is not None:
+            self.stream = partial(current, ordinal)  # type: ignore[method-assign]  # one call of C
 
     def stream(self) -> int | None:
-        return self.stream_of(self.ordinal)
+        return int(self.torch.cuda.current_stream(self.ordinal).cuda_stream)
 
     def place(self, array: Any) -> tuple[int, Any]:
         if (
