@@ -60,6 +60,7 @@ def test_json_has_stable_keys_and_numbers():
         "traced_again",
         "to_planes",
         "from_planes",
+        "tier",
     ]
     (kernel,) = actual["kernels"]
     assert list(kernel) == KERNEL_KEYS

@@ -157,6 +157,8 @@ CASES = [
     Case("out is not readable here", (Let(X, Load(OUT, (ZERO,), REAL)),), (Let(X, Load(F, (ZERO,), REAL)),), LOWERED),
     Case("array is not stored to here", (count(DECLARED), Store(ARRAY, (ZERO,), ONE)),
          (DECLARED, count(Store(ARRAY, (ZERO,), ONE)))),
+    Case("1 lanes are stored to 2 places of array", (DECLARED, Store(ARRAY, (ZERO,), ONE, ahead=(0, 1))),
+         (DECLARED, Store(ARRAY, (ZERO,), ONE, ahead=(0,)))),
     Case("f is not stored to here", (Store(F, (ZERO,), ONE),), (Store(OUT, (ZERO,), ONE),), LOWERED),
     Case("array is not updated here", (Atomic("add", ARRAY, (ZERO,), (ONE,)),),
          (DECLARED, Atomic("add", ARRAY, (ZERO,), (ONE,)))),

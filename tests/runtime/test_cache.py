@@ -118,9 +118,8 @@ def test_second_process(name, tmp_path):
         assert (total, device) == ("20.0", name)
         return int(built)
 
-    assert (
-        run() == 7
-    )  # the self-test's program, its text and three kernels, that the driver is to be trusted; the user's kernel
+    # the program of the self-test, its text and three kernels, the trust in the driver, and the kernel of the user
+    assert run() == 7
     files = [file for file in kept(tmp_path) if len(file.read_bytes()) > 1000]  # the trust is a few bytes
     assert len(files) == 3
     foreign = b"another driver's"  # whole, but not to be loaded

@@ -370,7 +370,7 @@ class ComputeGraph(StaysHere, NearNames):
                 kernel_count (as the attribute), library_calls, operator_count, moved_bytes, step_bytes (of that, what every
                 step moves), floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (what kernels write), predicted
                 (null, or {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`), traced_again (why, or ""), to_planes,
-                from_planes (lists of {value, name, bytes}: interleaved arrays that the host copies).
+                from_planes (lists of {value, name, bytes}: arrays that the host copies), tier (of sizes, a sentence or "").
 
         Returns:
             A str.
