@@ -329,9 +329,10 @@ def test_every_third_step_is_looked_at(way):
         np.testing.assert_allclose(spread_of_u, expected.std(), rtol=1e-5)
 
 
-def test_states_of_other_kinds(way):
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_states_of_other_kinds(way, dtype):
     """Vectors, integers and complex numbers go whole; what is on no grid is each rank's own; a state may follow another."""
-    wave = (image(9, 4) + 1j * image(9, 4)).astype(np.complex64)
+    wave = (image(9, 4) + 1j * image(9, 4)).astype(dtype)
 
     def build():
         with gp.ComputeGraph() as graph:
