@@ -27,6 +27,7 @@ MODES = {  # modes of SciPy, and the borders of reads
     "constant": "constant",
     "grid-constant": "constant",
 }
+INTEGERS = ("int32", "int64")  # dtypes of sums of integers with integral weights
 EXACT = 2**53  # bound of integers that float64 represents exactly
 # Dtypes whose values are all exact in float32.
 SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
@@ -189,9 +190,9 @@ def between_steps(field: Field, computed: str) -> str:
 
 
 def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: ImageEdge) -> str:
-    """Return the dtype of weighted sums: int64, modulo 2^64, for integers whose sums may exceed the exact range of float64.
+    """Return the dtype of weighted sums: for integers with integral weights int32 where it holds all sums.
 
-    This holds if all terms are exact in any case: integer fields and results, and integral weights.
+    It is int64, modulo 2^64, where sums may exceed the exact range of float64; all terms are exact in any case.
     """
     types = np.dtype(field.type.array_dtype), np.dtype(dtype)
     if any(kind.kind not in "iu" for kind in types) or field.dtype == "unorm8":
@@ -199,8 +200,13 @@ def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: Image
     whole = bool(np.all(np.abs(weights) < EXACT) and np.all(weights == np.rint(weights)))
     fits = at.border != "constant" or (not isinstance(at.cval, complex) and field.type.element.holds(at.cval))
     fits = fits and float(np.real(at.cval)).is_integer()
-    far = float(2 ** (8 * types[0].itemsize) * np.abs(weights).sum()) > EXACT
-    return "int64" if whole and fits and far else computed_in(field, dtype)
+    if not (whole and fits):
+        return computed_in(field, dtype)
+    total = float(np.abs(weights).sum())
+    least, most = field.type.element.ends
+    if max(-least, most) * total < 2**31:
+        return "int32"
+    return "int64" if 2.0 ** (8 * types[0].itemsize) * total > EXACT else computed_in(field, dtype)
 
 
 def method_of(method: Any, methods: Sequence[str]) -> Any:

@@ -11,6 +11,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.engine.dump import source
 
 WIDE = ("int64", "uint64")
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
@@ -82,7 +83,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-@pytest.mark.parametrize("dtype", [*WIDE, "int32"])
+@pytest.mark.parametrize("dtype", [*WIDE, "int32", "uint32", "int16", "uint16", "int8", "uint8"])
 def test_sums_with_whole_weights(name: str, dtype: str, device: str) -> None:
     array, weights = image(dtype, (12, 13)), WEIGHTS[name]
     field = gp.ScalarField(array)
@@ -98,6 +99,34 @@ def test_sums_with_whole_weights(name: str, dtype: str, device: str) -> None:
     if name == "few":
         turned = ndimage.convolve(field, weights[::-1, ::-1]).numpy()
         assert np.array_equal(turned, summed(array, weights, "reflect", 0, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+def test_sums_about_the_ends_of_int32(dtype: str, device: str) -> None:
+    """Of the greatest values: sums of int32 have a bit to spare or none, or other sums are taken."""
+    array, ends = image(dtype, (12, 13)), np.iinfo(dtype)
+    array[:6], array[6:9] = ends.max, ends.min
+    greatest = max(-int(ends.min), int(ends.max))
+    for total in (2**31 // greatest - 1, 2**31 // greatest + 1, 2**31):
+        weights = np.array([[total // 2, 0], [total // 4, total - total // 2 - total // 4]])
+        for signs in (weights, -weights, weights * [[1, 1], [-1, 1]]):
+            expected = summed(array, signs, "reflect", 0, "int64")
+            result = ndimage.correlate(gp.ScalarField(array), signs, "int64").numpy()
+            assert np.array_equal(result, expected), (total, signs)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_sums_of_short_integers_have_no_doubles(dtype: str) -> None:
+    calls: dict[str, Callable[[Any], Any]] = {
+        "sobel": lambda f: ndimage.sobel(f, 0),
+        "prewitt": lambda f: ndimage.prewitt(f, 1, mode="constant"),
+        "laplace": lambda f: ndimage.laplace(f),
+        "correlate": lambda f: ndimage.correlate(f, WEIGHTS["few"]),
+        "convolve1d": lambda f: ndimage.convolve1d(f, [1, 2, -3, 4], output="int32"),
+    }
+    for name, call in calls.items():
+        field = gp.ScalarField(image(dtype, (12, 13)))
+        assert "double" not in source([call(field)], "opencl"), name
 
 
 @pytest.mark.parametrize("dtype", WIDE)

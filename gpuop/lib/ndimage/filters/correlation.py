@@ -24,6 +24,7 @@ from gpuop.lib.fft.kernels.passes import times
 from gpuop.lib.fft.kernels.transform_node import fourier
 from gpuop.lib.fft.kernels.vendor_library import host_library
 from gpuop.lib.ndimage.filter_arguments import (
+    INTEGERS,
     ImageEdge,
     as_complex,
     axis_of,
@@ -214,7 +215,7 @@ def along(
     at_step = steps_along(axis, rank(field), origin)
     computed = summed_in(field, dtype, np.array(weights), at)
     sign = _symmetry(weights)
-    weights = tuple(map(int, weights)) if computed == "int64" else weights
+    weights = tuple(map(int, weights)) if computed in INTEGERS else weights
     table = numbers_at(weights, computed)
 
     def total(around: Around) -> Any:

@@ -11,7 +11,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
-from gpuop.ir.types import ULONG, FieldType, Shape
+from gpuop.ir.types import INT, ULONG, FieldType, Shape
 from gpuop.lib.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.layout.gather import Place, Reading, gathered
 
@@ -148,11 +148,11 @@ def stored(value: Any, out: FieldType) -> Any:
         return k._convert(value, "int64") != 0
     if kind not in "iu" or (isinstance(value, Value) and value.type.dtype == out.element):
         return value
-    whole = held_in("int64", value)
+    bits = out.element.bits
+    whole = value if value.type.dtype is INT and bits < 32 else held_in("int64", value)
     if out.dtype == "uint64":
         wrapped = k._as_ulong(whole)  # last bits, also of negative numbers
         return wrapped if value.type.kind == "i" else k._where(value < 0, wrapped, k._convert(value, "uint64"))
-    bits = out.element.bits
     if bits == 64:
         return whole
     low = whole & ((1 << bits) - 1)

@@ -13,7 +13,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.dsl.builtins.shared_memory import CONSTANT_BYTES
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
-from gpuop.lib.ndimage.filter_arguments import EXACT, ImageEdge, between_steps, rank, summed_in
+from gpuop.lib.ndimage.filter_arguments import EXACT, INTEGERS, ImageEdge, between_steps, rank, summed_in
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
 Numbers = np.ndarray[Any, Any]
@@ -69,7 +69,7 @@ def added(
         ArgumentError: the weights do not fit into a constant table of a kernel.
     """
     computed = summed_in(field, dtype, window, at)
-    number = int if computed == "int64" else float
+    number = int if computed in INTEGERS else float
     if not has_table(field, window, at, computed):
         raise ArgumentError(
             f"{window.size} weights are more than a table of a kernel holds: `method='fft'` takes any number"
