@@ -161,7 +161,21 @@ def conversion_of_a_vector_to_a_scalar():
     gp.operator(lambda f: _convert_int(_float3(_readTensor(f), 1, 2)))(SCALAR)  # here
 
 
-@WRONGS.add("float3 does not convert to float2")
+@WRONGS.add(
+    "`total` is a float variable since tests/errors/test_types.py:171, and a float3 does not convert to float: declare "
+    "`total = _var(_float3(0.0, 0.0, 0.0))`, or `_tensorVar(field)` for the tensors of any field, or take components, as `v.x`"
+)
+def number_that_colours_are_added_to():
+    @gp.operator
+    def summed(field):
+        total = _var(0.0)
+        total += _readTensor(field)  # here
+        return total
+
+    summed(VECTOR3)
+
+
+@WRONGS.add("a float3 does not convert to float2: declare `v = _var(_float3(0.0, 0.0, 0.0))`")
 def assign_other_length():
     @gp.operator
     def shortened(field):

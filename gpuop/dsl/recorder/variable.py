@@ -12,9 +12,10 @@ from gpuop.dsl.recorder.kernel_warnings import as_float
 from gpuop.dsl.recorder.no_number import NoNumber
 from gpuop.dsl.recorder.recorder import Recorder, current
 from gpuop.dsl.recorder.value import Operand, Value, atom, convert, integer
-from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
+from gpuop.ir.nodes import Array, Assign, Expr, Let, Load, Ref, Store, Var
 from gpuop.ir.target_expressions import Extent
 from gpuop.ir.types import Type
+from gpuop.ir.visit import walk
 
 
 class Variable(Value):
@@ -35,6 +36,9 @@ class Variable(Value):
             )
         if target.type.kind == "f":
             as_float(recorder.quotients, atom(value))
+        kind = atom(value).type if isinstance(value, Value) else target.type
+        if kind.lanes not in (1, target.type.lanes):
+            raise SemanticError(_of_other_length(recorder, target.var, kind))
         converted = convert(value, target.type)
         recorder.emit(Assign(target.var, converted, here()))
 
@@ -86,6 +90,20 @@ class Variable(Value):
         for lane, part in zip(lanes, parts, strict=True):
             components[lane] = part
         self.assign(Value(build.pack(components)))
+
+
+def _of_other_length(recorder: Recorder, var: Var, kind: Type) -> str:
+    """Message about a variable that is assigned a vector of another length, with the line that declares it."""
+    statements = walk(tuple(stmt for scope in recorder.scopes for stmt in scope.statements))
+    line = next(
+        (f" since {stmt.loc}" for stmt in statements if isinstance(stmt, Let) and stmt.var is var and stmt.loc), ""
+    )
+    zeros = ", ".join(["0.0" if kind.kind == "f" else "0"] * kind.lanes)
+    name, own, other = var.hint, article(str(var.type)), article(str(kind))
+    return (
+        f"`{name}` is {own} variable{line}, and {other} does not convert to {var.type}: declare `{name} = _var(_{kind}({zeros}))`, "
+        "or `_tensorVar(field)` for the tensors of any field, or take components, as `v.x`"
+    )
 
 
 def in_scope(array: Array) -> Recorder:
