@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.fusion.intermediates import staged
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.register_split import Piece
@@ -14,12 +15,14 @@ from gpuop.ir.layout import Layout
 from gpuop.ir.target import Target
 from gpuop.passes.coarsening_factor import points_per_thread
 from gpuop.passes.dynamic_extents import opened
-from gpuop.passes.lowering_cache import suited
+from gpuop.passes.lowering_cache import cached_on_disk, suited
 from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu import line_buffers
 from gpuop.passes.schedules.methods import choice, unpinned
+
+RECOMPUTED = DiskMemo[float]("recomputed", float, float)
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
@@ -36,9 +39,13 @@ def way_of(kernel: Kernel, target: Target) -> str:
 
 def recompute_ratio(kernel: Kernel, target: Target) -> float:
     """Return the ratio of computed points to needed points in the stages of a kernel: on CPUs, neighbouring blocks share halos."""
-    ready = unscheduled(kernel, target)
-    method, parameters = choice(ready) or (None, {})
-    return line_buffers.recompute_ratio(ready, parameters) if method is line_buffers.LINE_BUFFERS else 1.0
+
+    def ratio() -> float:
+        ready = unscheduled(kernel, target)
+        method, parameters = choice(ready) or (None, {})
+        return line_buffers.recompute_ratio(ready, parameters) if method is line_buffers.LINE_BUFFERS else 1.0
+
+    return cached_on_disk(RECOMPUTED, kernel, target, ratio)
 
 
 def pin_refusal(kernel: Kernel, target: Target) -> str:

@@ -35,6 +35,7 @@ import numpy as np
 import gpuop as gp
 from gpuop import ndimage
 from gpuop.codegen import generate as generating
+from gpuop.fusion import schedule_choice
 from gpuop.passes import lowering_cache
 from gpuop.base.cache import disk_memo
 from gpuop.runtime.profile import device_facts
@@ -42,7 +43,7 @@ def unmeasured(backend): raise gp.GpuopError("times are not compared")
 device_facts._base = unmeasured
 disk_memo.SETTLED = -1e9
 made = []
-for module, name in (generating, "lower"), (lowering_cache, "choice"):
+for module, name in (generating, "lower"), (lowering_cache, "choice"), (schedule_choice, "choice"):
     given = getattr(module, name)
     setattr(module, name, lambda *args, given=given, name=name: made.append(name) or given(*args))
 image = np.arange(4096, dtype=np.float32).reshape(64, 64) % 7

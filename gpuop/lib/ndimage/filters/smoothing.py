@@ -157,10 +157,12 @@ def gaussian_weights(sigma: float, order: int, radius: int) -> list[float]:
     x = np.arange(-radius, radius + 1)
     weights = np.exp(-0.5 / (sigma * sigma) * x**2)
     weights = weights / weights.sum()
+    if not order:
+        return [float(w) for w in weights]
     factor = np.polynomial.Polynomial([1.0])
     for _ in range(order):
         factor = factor.deriv() - factor * np.polynomial.Polynomial([0.0, 1.0 / (sigma * sigma)])
-    return [float(w) for w in weights * factor(x)] if order else [float(w) for w in weights]
+    return [float(w) for w in weights * factor(x)]
 
 
 @takes_arrays()
