@@ -98,6 +98,16 @@ def test_import_collects_no_garbage(before):
     )
 
 
+def test_garbage_and_frozen_objects_stay_so_when_gpuop_is_imported():
+    after(
+        "import gc, weakref, numpy, gpuop\n"
+        "class Thing: pass\n"
+        "thing = Thing(); thing.own = thing; gone = weakref.ref(thing); del thing\n"
+        "gpuop.ndimage; gc.collect(); assert gone() is None and not gc.get_freeze_count()\n"
+        "gc.freeze(); count = gc.get_freeze_count(); gpuop.linalg; assert gc.get_freeze_count() == count > 0"
+    )
+
+
 def test_recording_loads_no_library_and_no_device():
     loaded = after(HALVED)
     assert of(loaded, FROM_FUSION_ON) == set()

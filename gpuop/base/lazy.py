@@ -19,11 +19,17 @@ def defined(package: str, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def imported(name: str) -> Any:
-    """Import a module without collections of garbage, which take a sixth of the time and find none."""
+    """Import a module without collections of garbage, which take a sixth of the time and find none.
+
+    Its objects then count as old: the next collection would look at all of them.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
         return import_module(name)
     finally:
         if collects:
+            if not gc.get_freeze_count():  # else the user has frozen some, which stay so
+                gc.freeze()
+                gc.unfreeze()  # to the oldest generation
             gc.enable()
