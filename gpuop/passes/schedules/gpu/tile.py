@@ -34,7 +34,7 @@ from gpuop.passes.schedules.gpu.tile_regions import THREADS, Tiles
 
 ROWS = (8, 16, 32, 64)
 COLUMNS = (32, 64, 128, 256)
-BETWEEN = (96, 192)  # columns besides, where a tile has all elements of points and is smaller
+BETWEEN = (192, 384)  # columns besides, where a tile has all elements of points and is smaller
 WITH_HALO = (28, 56)  # with its halo a tile of about 32 by 64 points, an even share for each thread
 TALL, LANES = 8, 4  # rows, or columns, of a strip
 LONG = 8  # extent of a window from which on strips of more rows pay
@@ -81,7 +81,8 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     most, busy = min(kernel.machine.local_memory_bytes, MOST_LOCAL), kernel.machine.least_threads / THREADS
     costs: dict[tuple[int, int], float] = {}
     tall = _tall(chain) if wide else TALL
-    columns_of, free = (COLUMNS, FREE_LOCAL) if kernel.layouts_in_rows else ((*COLUMNS, *BETWEEN), FREE_OF_POINTS)
+    plain = kernel.layouts_in_rows or kernel.packed
+    columns_of, free = (COLUMNS, FREE_LOCAL) if plain else ((*COLUMNS, *BETWEEN), FREE_OF_POINTS)
     shapes = [*itertools.product([n for n in ROWS if n >= tall], columns_of), WITH_HALO]
     for rows, columns in shapes if len(domain.shape) > 1 else [(1, n) for n in COLUMNS]:
         tiles = Tiles(chain, rows, columns, tall, LANES, wide)
