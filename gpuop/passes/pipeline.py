@@ -20,6 +20,7 @@ from gpuop.passes.coarsen import widen
 from gpuop.passes.constant_nans import hide_constant_nans
 from gpuop.passes.double_as_pairs import double_as_pairs
 from gpuop.passes.fast_minmax import quick_extremes
+from gpuop.passes.flat_points import flat_points
 from gpuop.passes.half_rounding import half_as_float
 from gpuop.passes.load_hoisting import load_ahead
 from gpuop.passes.loop_fusion import join_loops
@@ -54,6 +55,7 @@ PIPELINE: Steps = (
     (drop_hints, Form.RECORDED),  # unroll hints go where they ask for too much text
     (narrow, Form.RECORDED),  # integers of few bits are computed in few bits, in vectors
     (pack, Form.RECORDED),  # SWAR on GPUs: four bytes of a word are computed at once
+    (flat_points, Form.RECORDED),  # photos that are computed point by point are rows of elements, or of points
     (schedule, Form.RECORDED),  # the threads of points, and the memory of intermediates
     (loop_lanes, Form.RECORDED),  # loop vectorization on CPUs, in work-groups of one thread
     (quick_extremes, Form.RECORDED),  # minima and maxima of floats by one instruction, checked afterwards

@@ -79,6 +79,7 @@ def threes(a, axis):
 
 PIPELINES = {
     "one point": (lambda f: mixed(f), mixed_of),
+    "each element": (lambda f: 3 - f, lambda a: 3 - a),
     "a number of each point": (lambda f: total(f), lambda a: a.sum(-1)),
     "a window": (lambda f: across(mixed(f)), lambda a: threes(mixed_of(a), 1)),
     "windows of each element": (lambda f: down(across(f)), lambda a: threes(threes(a, 1), 0)),
@@ -132,6 +133,20 @@ def test_five_elements(device):
     check_of = gp.pipeline(lambda a: gp.VectorField(a) * 2)
     array = numbers((5, 33, 5), "float32")
     np.testing.assert_array_equal(check_of(array), array * 2)
+
+
+@gp.operator(outputs=lambda f, g: f.type)
+def scaled(f, g):
+    return _readTensor(f) * _readTensor(g)
+
+
+def test_beside_numbers_of_points(device):
+    pipeline = gp.pipeline(lambda a, b: scaled(gp.VectorField(a), gp.ScalarField(b)))
+    for shape in ((5, 64), (7, 33), (200, 131)):
+        array, mask = numbers((*shape, 3), "uint8"), numbers(shape, "uint8")
+        np.testing.assert_array_equal(pipeline(array, mask), array * mask[..., None])
+        apart = numbers((*shape[:-1], shape[-1] + 9), "uint8")[:, 4:-5]
+        np.testing.assert_array_equal(pipeline(array, apart), array * apart[..., None])
 
 
 def test_a_result_in_the_place_of_its_argument(device):
