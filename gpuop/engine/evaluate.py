@@ -43,6 +43,7 @@ PLANS_KEPT = 128  # in all pipelines and fields together: drivers keep megabytes
 
 _computed: WeakKeys[Call, dict[int, DeviceValue]] = WeakKeys()
 _uploaded: WeakKeys[Leaf, DeviceValue] = WeakKeys()
+_scalars: WeakKeys[Leaf, tuple[Array, tuple[Any, ...]]] = WeakKeys()  # of Parameters, by their arrays
 driven: WeakKeys[Leaf, None] = WeakKeys()  # the states of graphs
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 _numbers = NumberArguments(PLANS_KEPT)
@@ -163,12 +164,23 @@ def argument(node: Node, backend: Backend) -> Argument:
         return there
     array, version = source.read()
     if node.by_value:
-        return tuple(planes_of(node.type, array).reshape(-1).tolist())
+        return _scalars_of(node, array, version)
     if value is None or not value.holds_on(backend):
         versions = () if version is None else ((source, version),)
         buffer = backend.upload(node.type, planes_of(node.type, array))
         _uploaded[node] = value = DeviceValue(backend, buffer, versions, marked(backend))
     return value.taken(backend)
+
+
+def _scalars_of(node: Leaf, array: Array, version: int | None) -> tuple[Any, ...]:
+    """The numbers of a leaf that is passed by value; those of a Parameter are converted once for each value."""
+    last = _scalars.get(node)
+    if last is not None and last[0] is array:
+        return last[1]
+    numbers = tuple(planes_of(node.type, array).reshape(-1).tolist())
+    if version is not None:  # `set` makes a new array
+        _scalars[node] = array, numbers
+    return numbers
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------------

@@ -33,30 +33,36 @@ def driver():
 
 def test_a_pipeline_of_one_kernel(driver):
     out = np.empty_like(A)
-    assert counted(lambda: one(A)) <= 40
-    assert counted(lambda: one(A, out=out)) <= 40
+    assert counted(lambda: one(A)) <= 36
+    assert counted(lambda: one(A, out=out)) <= 39
     same_bits(out, A * 2 + 1)
 
 
 def test_more_arrays_and_kernels(driver):
     B, out = A[::-1].copy(), np.empty_like(A)
-    assert counted(lambda: two(A, B)) <= 54  # two kernels of two arrays
-    assert counted(lambda: three(A)) <= 56  # 7 or 8 for each further kernel
-    assert counted(lambda: three(A, out=out)) <= 56
+    assert counted(lambda: two(A, B)) <= 44  # two kernels of two arrays
+    assert counted(lambda: three(A)) <= 41  # one for each further kernel, and memory between them
+    assert counted(lambda: three(A, out=out)) <= 44
     same_bits(out, (A * 2 + 1) * 3)
 
 
 def test_a_parameter_as_an_argument(driver):
     times, p = gp.pipeline(lambda a, n: gp.ScalarField(a) * n), gp.Parameter(2.0)
-    assert counted(lambda: times(A, p)) <= 75
-    p.set(3.0)
-    same_bits(times(A, p), A * np.float32(3))
+    assert counted(lambda: times(A, p)) <= 60
+    value = np.array(3, np.float32)
+    for number in (3, 4):  # the same array of the caller, changed in place
+        value[...] = number
+        p.set(value)
+        for _ in range(2):
+            same_bits(times(A, p), A * np.float32(number))
+    value[...] = 5
+    same_bits(times(A, p), A * np.float32(4))
 
 
 def test_a_function_of_the_library(driver):
     out = np.empty_like(A)
-    assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5)) <= 50  # two kernels
-    assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5, output=out)) <= 50
+    assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5)) <= 42  # two kernels
+    assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5, output=out)) <= 45
     np.testing.assert_allclose(out, scipy.ndimage.gaussian_filter(A, 1.5), rtol=1e-5)
 
 

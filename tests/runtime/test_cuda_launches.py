@@ -133,6 +133,18 @@ def test_scalars_change(driver):
         same_bits(launches.run(*given), A * np.float32(factor) + np.float32(-3))
 
 
+def test_extents_are_arguments(driver):
+    """A text for all sizes is passed those of the list."""
+    shifted = gp.operator(dynamic=True)(lambda a: _readTensor(a, _row, _column + 1) * 2)
+    for rows in (12, 5):
+        launches = Launches(driver, shifted(gp.ScalarField(A[:rows])))
+        (each,) = launches.list.launches
+        assert each.program.source.extents and not each.program.source.direct
+        for n in range(2):
+            expected = np.pad(A[:rows] + n, ((0, 0), (0, 1)), mode="edge")[:, 1:] * 2
+            same_bits(launches.run(in_guarded(A[:rows] + n)), expected)
+
+
 def test_outputs_are_filled_in_the_same_stream(driver):
     first = gp.operator(outputs=gp.FieldType(A.shape), default=5.0)(
         lambda a: _writeTensor(_out0, _readTensor(a, 0, _column), 0, _column)
