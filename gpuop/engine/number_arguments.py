@@ -17,10 +17,10 @@ from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.fusion.program import KEPT, Op, Program
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.kernel_numbers import KernelNumbers, NumberInput
 from gpuop.ir.nodes import Array
-from gpuop.ir.values import Leaf, Node
+from gpuop.ir.values import Leaf
 
 _numbers: BoundedCache[str, KernelNumbers | None] = BoundedCache(KEPT)  # by the identity of kernels
 _kernels: BoundedCache[str, Kernel] = BoundedCache(KEPT)  # with arguments, by identity
@@ -48,7 +48,7 @@ class NumberArguments:
         """The program, with arguments in the place of numbers that have changed since the first one of its form."""
         if what.cycle is not None or config.specialize == "1":
             return what
-        each = [_numbers_of(op) for op in what.ops]
+        each = [numbers_of(op) for op in what.ops]
         key = _form(what, each)
         values = tuple(numbers.values if numbers else () for numbers in each)
         entry = self._forms.get(key)
@@ -75,7 +75,24 @@ def arguments_among(text: Program, what: Program) -> str:
     return f"numbers that are arguments, as other calls had others: {listed}" if listed else ""
 
 
-def _numbers_of(op: Op) -> KernelNumbers | None:
+def kernel_with_inputs(op: Op) -> tuple[Launchable, str, int]:
+    """Return an operator's kernel with inputs in the place of all its numbers, its identity, and the count of these inputs."""
+    numbers = numbers_of(op)
+    if numbers is None:
+        return op.kernel, op.identity, 0
+    positions = range(len(numbers.numbers))
+    identity, make = numbers.with_inputs(positions)
+    return _kernels.find(identity, make), identity, len(numbers.inputs(positions))
+
+
+def leaves_of(what: Program) -> list[Leaf]:
+    """Return the leaves for the inputs of `kernel_with_inputs`, of all operators in order."""
+    each = (numbers for op in what.ops if (numbers := numbers_of(op)) is not None)
+    return [_leaf(item, numbers) for numbers in each for item in numbers.inputs(range(len(numbers.numbers)))]
+
+
+def numbers_of(op: Op) -> KernelNumbers | None:
+    """Return the numbers of an operator's kernel; None if none may be inputs."""
     if type(op.kernel) is not Kernel:
         return None
     kernel = op.kernel
@@ -112,7 +129,7 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
     return replace(what, leaves=leaves, ops=tuple(ops), types=types, key=key)
 
 
-def _leaf(item: NumberInput, numbers: KernelNumbers) -> Node:
+def _leaf(item: NumberInput, numbers: KernelNumbers) -> Leaf:
     parts = (numbers.numbers[n] for n in item.positions)
     values = [value for part in parts for value in (part.values if isinstance(part, Array) else (part.value,))]
     array = np.array(values, item.type.array_dtype).reshape(item.type.array_shape)

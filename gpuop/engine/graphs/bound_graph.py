@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.sources import Adjustable
 from gpuop.engine.evaluate import argument
 from gpuop.engine.graphs.sensors import Frames
 from gpuop.fusion.buffer_rotation import rotation
@@ -18,7 +17,7 @@ from gpuop.fusion.launch import Rate
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Leaf
+from gpuop.ir.values import Leaf, LeafSource
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download, indivisible
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.execute import Prepared
@@ -192,7 +191,7 @@ class BoundGraph:
     def _set(self) -> None:
         """Pass parameters that were set to the launches, and mark the launches that depend on them as due."""
         for value in self.parameters.changed():
-            version, data = self.parameters[value].state
+            data, version = self.parameters[value].read()
             planes = planes_of(self.program.types[value], data)
             if value in self.parameters.by_value:
                 self._adjust(value, tuple(planes.reshape(-1).tolist()))
@@ -347,7 +346,7 @@ class BoundGraph:
         return [(leaf, download(leaf.type, buffers[v], self.backend)) for v, leaf in self.state_leaves.items()]
 
 
-class BoundParameters(dict[int, Adjustable]):
+class BoundParameters(dict[int, LeafSource]):
     """The parameters, by the numbers of their values. Launches are numbered as in the plan.
 
     Attributes:
@@ -361,16 +360,16 @@ class BoundParameters(dict[int, Adjustable]):
 
     def __init__(self, program: Program, plan: Plan, next_values: Collection[int]) -> None:
         leaves = {v: node for v, node in program.leaves.items() if isinstance(node, Leaf)}
-        super().__init__({v: n.source for v, n in leaves.items() if isinstance(n.source, Adjustable)})
+        super().__init__({v: n.source for v, n in leaves.items() if n.source.role == "parameter"})
         self.by_value = {v for v in self if leaves[v].by_value}
-        self.versions = dict.fromkeys(self, -1)
+        self.versions: dict[int, int | None] = dict.fromkeys(self, -1)
         self.positions = {v: _positions(plan, v) for v in self}
         self.recompute = {v: _recompute(program, plan, next_values, v) for v in self}
         self.occasional = {v: _occasional(plan, v) for v in self}
 
     def changed(self) -> list[int]:
         """The parameters that were set after the launches took them."""
-        return [v for v, source in self.items() if source.state[0] != self.versions[v]]
+        return [v for v, source in self.items() if source.version != self.versions[v]]
 
 
 def _positions(plan: Plan, parameter: int) -> list[tuple[int, int]]:

@@ -12,12 +12,14 @@ import numpy as np
 from gpuop.base.errors import SemanticError, UnsupportedError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library
 from gpuop.dsl.recorder.value import Value
 from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.constant_arguments import constant
 from gpuop.engine.jit.pipeline import pipeline
+from gpuop.engine.parameter_numbers import FollowedParameters, Values, parameters_among, with_values
 from gpuop.ir.types import is_integer
 from gpuop.ops.call_cache import CONSTANT, DATA, LISTS, RESULT, CallCache, New
 from gpuop.runtime.devices import current
@@ -96,6 +98,30 @@ class _Calls:
         """Run the function with fields; or its pipeline, or the vendor's function, with arrays."""
         bound = bind_of_library(self.name, self.signature, args, kwargs)
         bound.apply_defaults()
+        numbers = {n: v for n, v in bound.arguments.items() if n not in (*self.data, "output")}
+        parameters = list(parameters_among(numbers.values()))
+        return self._following(bound, numbers, parameters) if parameters else self._called(bound)
+
+    def _following(self, bound: inspect.BoundArguments, numbers: dict[str, Any], parameters: list[Parameter]) -> New:
+        """Call the function with the values of Parameters: with arrays those of now, with fields whatever they are."""
+        follows = FollowedParameters(self.name, parameters)
+        data = {name: bound.arguments[name] for name in self.data}
+        lazy = any(map(_is_lazy, data.values()))
+        if lazy:
+            data = {name: _fields(self._data(name, value)) for name, value in data.items()}
+
+        def result(values: Values) -> Any:
+            arguments = {name: with_values(value, values) for name, value in numbers.items()}
+            filled = inspect.BoundArguments(self.signature, bound.arguments | data | arguments)
+            return self._called(filled)[0]
+
+        if not lazy:
+            return result(follows.values()[0]), None, ()
+        fields = [each for value in data.values() for each in (value if type(value) in LISTS else (value,))]
+        inputs = [each.node for each in fields if isinstance(each, Field)]
+        return follows.field(result, inputs), None, ()
+
+    def _called(self, bound: inspect.BoundArguments) -> New:
         arguments = bound.arguments
         output = arguments.get("output")
         into = output if output is not None and is_array(output) else None

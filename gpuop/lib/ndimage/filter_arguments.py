@@ -115,13 +115,13 @@ def each(value: Any, count: int, name: str) -> list[Any]:
     """Return a value for each axis, from one for all or a sequence of `count`.
 
     Raises:
-        UnsupportedError: it is a Field, such as a Parameter; a TypeError.
+        UnsupportedError: it is a Field, whose value is on the device; a TypeError.
         ArgumentError: the sequence has another length; a ValueError.
     """
     if isinstance(value, Field):
         raise UnsupportedError(
-            f"`{name}` determines the kernels, so it is a Python number, as `{name}=2`, or one for each axis, not a Parameter "
-            "or another Field, whose value is on the device; call the function again for another value"
+            f"`{name}` determines the kernels, so it is a Python number, as `{name}=2`, or one for each axis, not a Field, "
+            "whose value is on the device; a gp.Parameter gives its value"
         )
     if isinstance(value, str) or not np.iterable(value):
         return [value] * count
