@@ -242,6 +242,7 @@ def test_kinds_of_sources():
         "Evaluated": "runtime/base/device_sources.py",
         "Shared": "runtime/base/device_sources.py",
         "Frames": "engine/graphs/sensors.py",
+        "FollowedNumbers": "engine/parameter_numbers.py",
     }
     assert not any(kinds(kind) for kind in kinds("LeafSource"))
 

@@ -145,10 +145,10 @@ class _Following:
         return nodes[what.results[0]]
 
     def _leaf(self, position: int, leaf: Leaf) -> Node:
-        return Leaf(leaf.type, _FollowedNumbers(self, position), leaf.by_value, "numbers")
+        return Leaf(leaf.type, FollowedNumbers(self, position), leaf.by_value, "numbers")
 
 
-class _FollowedNumbers(LeafSource):
+class FollowedNumbers(LeafSource):
     """Numbers that a function computes from Parameters."""
 
     role: ClassVar[str] = "parameter"

@@ -1,6 +1,7 @@
 """Leaf sources without a device: arrays, parameters, pipeline arguments.
 
 The other kinds are `runtime/base/device_sources.py` (values on a device), `Frames` of `engine/graphs/sensors.py` (sensors),
+`FollowedNumbers` of `engine/parameter_numbers.py`,
 and `NoValues` of `ir/values.py`, whose base class documents the interface.
 """
 
