@@ -189,7 +189,7 @@ def test_what_cannot_be_sent_is_refused_by_the_sender() -> None:
     gp.pipeline(lambda x: argument.append(gp.ScalarField(x)) or argument[0] * 2)(np.ones(3))
     for value, sentence in (
         (frame, "a Sensor has frames only while its graph runs"),
-        (argument[0] + 1, "stands for an argument of a pipeline; it has values only while the pipeline runs"),
+        (argument[0] + 1, "stands for an argument of a pipeline and has no values yet"),
     ):
         with pytest.raises(gp.SemanticError, match=sentence):
             pickle.dumps(value)

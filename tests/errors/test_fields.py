@@ -89,7 +89,8 @@ def algebra_number_too_big():
 
 
 @WRONGS.add(
-    "the truth value of a 4×5 bool Field is ambiguous: only 0D scalars convert; `&` and `|` join comparisons, `np.where` chooses"
+    "the truth value of a 4×5 bool Field is ambiguous: only 0D scalars convert; `&` and `|` join comparisons, `np.where` chooses, "
+    "as do `np.maximum` and `np.minimum`"
 )
 def truth_of_a_field():
     if SCALAR.numpy()[0, 0] == SCALAR:  # here

@@ -295,16 +295,27 @@ def array_arithmetic():
     brighter(ARRAY)
 
 
+@WRONGS.add(
+    "an array argument of a pipeline does not change: `gp.updated(gp.ScalarField(image), index, values)` makes a new Field"
+)
+def assignment_to_an_argument():
+    @gp.pipeline
+    def masked(image):
+        image[0] = 0  # here
+        return gp.ScalarField(image)
+
+    masked(ARRAY)
+
+
 @WRONGS.add("and becomes a Field, as in `gp.ScalarField(image)`")
 def array_method():
     gp.pipeline(lambda image: gp.ScalarField(image / image.max()))(ARRAY)  # here
 
 
 @WRONGS.add(
-    "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the call "
-    "gives its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it is; "
-    "`index=` and `np.arange` take numbers that the host knows: give enough of them, as `index=np.arange(1, 100)`, and cut "
-    "the result"
+    "this Field stands for an argument of a pipeline and has no values yet: leave out `.numpy()`, `float()` and `int()`. "
+    "A 0D Field is a number in arithmetic as it is; `np.where(c, a, b)` chooses by values; `index=` and `np.arange` take "
+    "numbers of Python"
 )
 def values_while_traced():
     @gp.pipeline

@@ -277,9 +277,9 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
 
     def _scalar(self, what: str) -> Any:
         if self.type.array_shape.points != 1 or self.type.field_shape:
-            instead = (
-                "`&` and `|` join comparisons, `np.where` chooses" if what == "the truth value" else "use `.numpy()`"
-            )
+            instead = "use `.numpy()`"
+            if what == "the truth value":
+                instead = "`&` and `|` join comparisons, `np.where` chooses, as do `np.maximum` and `np.minimum`"
             raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; {instead}")
         return self.numpy().reshape(())[()]
 

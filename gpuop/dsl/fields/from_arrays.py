@@ -50,6 +50,11 @@ class Placeholder(Arithmetic[Any]):
     _operate = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = _refuse
     __array__ = __array_ufunc__ = __array_function__ = _refuse
 
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise SemanticError(
+            "an array argument of a pipeline does not change: `gp.updated(gp.ScalarField(image), index, values)` makes a new Field"
+        )
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # names that Python and NumPy look up in any object
             raise AttributeError(name)

@@ -79,8 +79,7 @@ class Deferred(LeafSource):
 
     def read(self) -> NoReturn:
         raise SemanticError(
-            "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the "
-            "call gives its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as "
-            "it is; `index=` and `np.arange` take numbers that the host knows: give enough of them, as `index=np.arange(1, "
-            "100)`, and cut the result"
+            "this Field stands for an argument of a pipeline and has no values yet: leave out `.numpy()`, `float()` and `int()`. "
+            "A 0D Field is a number in arithmetic as it is; `np.where(c, a, b)` chooses by values; `index=` and `np.arange` take "
+            "numbers of Python"
         )

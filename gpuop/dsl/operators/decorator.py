@@ -74,7 +74,7 @@ class TunedOperator(Operator):
         try:
             return self.signature.bind_partial(*self.receiver, *self.first, *args, **self.preset | kwargs).arguments
         except TypeError as wrong:
-            raise SemanticError(f"operator `{self.name}`: {wrong}") from None
+            raise UnsupportedError(f"operator `{self.name}`: {wrong}") from None
 
     def _all(self, args: tuple[Any, ...], kwargs: dict[str, Any], space: Iterable[dict[str, Any]]) -> Recording:
         """Every variant that can be recorded.

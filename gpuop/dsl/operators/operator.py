@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, blaming, called_here, described, here, is_users, warn
+from gpuop.base.errors import SemanticError, UnsupportedError, blaming, called_here, described, here, is_users, warn
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.base.trace import HostSpan, observers
@@ -218,7 +218,7 @@ class Operator(Tokenized):
         try:
             bound = self.bind(args, kwargs)
         except TypeError as wrong:
-            raise SemanticError(f"operator `{self.name}`: {wrong}") from None
+            raise UnsupportedError(f"operator `{self.name}`: {wrong}") from None
         arguments.check(self.name, bound)
         if self.inputs:
             checked_inputs(self.name, self.inputs, bound)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.cache.atomic_files import Path
-from gpuop.base.errors import NearNames, SemanticError, described
+from gpuop.base.errors import NearNames, SemanticError, UnsupportedError, described
 from gpuop.base.lru import BoundedCache
 from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
@@ -132,7 +132,7 @@ class Bundle(NearNames):
         try:
             values = bind(self.signature, args, kwargs).arguments
         except TypeError as wrong:
-            raise SemanticError(f"bundle `{self.name}`: {wrong}") from None
+            raise UnsupportedError(f"bundle `{self.name}`: {wrong}") from None
         sizes = self._sizes(values)
         for name, value in values.items():
             values[name] = self._checked(name, value, self._type(name, sizes))

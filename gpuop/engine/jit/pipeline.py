@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gpuop.base.errors import Loc, SemanticError, described, located, naming_arguments, warn
+from gpuop.base.errors import Loc, SemanticError, UnsupportedError, described, located, naming_arguments, warn
 from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan, traced_again
 from gpuop.dsl.fields.field import Field
@@ -111,7 +111,7 @@ class Pipeline(Tokenized):
         try:
             bound = self.bind(args, kwargs)
         except TypeError as wrong:
-            raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
+            raise UnsupportedError(f"pipeline `{self.name}`: {wrong}") from None
         return bound, {name: value for name, value in bound.arguments.items() if is_array(value)}
 
     def explain(self, *arguments: Any, format: str = "text", **named: Any) -> str:

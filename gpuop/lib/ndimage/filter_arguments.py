@@ -85,7 +85,7 @@ def axis_of(axis: Any, count: int) -> int:
     """Return the index of an axis, which may be negative."""
     number = whole(axis, "axis")
     if not -count <= number < count:
-        raise ArgumentError(f"axis {axis} is out of range: the field has {count} axes")
+        raise ArgumentError(f"axis {axis} is out of range: the field has {count} {'axis' if count == 1 else 'axes'}")
     return number % count
 
 
