@@ -130,6 +130,25 @@ def test_what_a_program_was_is_lost(built: list[list[str]]) -> None:
     assert np.array_equal(gp.evaluate(*result)[1].numpy(), expected[1])
 
 
+def test_each_file_of_a_program_may_be_damaged(built: list[list[str]]) -> None:
+    """As by a write that was cut short where names are durable before contents are."""
+    a = np.random.default_rng(0).random((9, 20), np.float32)
+
+    def evaluated() -> None:
+        forget(gp.device())
+        _, field, expected = fields(2)
+        results = gp.evaluate(*field, looked_up(gp.ScalarField(a)))
+        assert all(np.array_equal(result.numpy(), right) for result, right in zip(results, expected, strict=False))
+        assert np.array_equal(results[2].numpy(), np.resize(np.float32([2, 3, 5, 7]), 20) * np.vstack([a[1:], a[-1:]]))
+
+    evaluated()
+    files = [path for path in config.cache.rglob("*") if path.is_file()]
+    assert len(files) >= 5
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-1])
+        evaluated()
+
+
 def test_a_program_that_is_refused(built: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kernels are compiled one by one, so that the message is that of the one which is wrong."""
     kind = type(gp.device())
