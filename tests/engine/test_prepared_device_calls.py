@@ -313,7 +313,7 @@ def test_counted(backend, prepared, monkeypatch):
     monkeypatch.setattr(backend, "empty", new.get)
     monkeypatch.setattr(backend, "once", lambda *_: None)
     monkeypatch.setattr(Launches, "run", lambda *_: {})
-    alone, into = (47, 52) if backend.streams else (62, 75)
+    alone, into = (47, 50) if backend.streams else (62, 75)
     assert counted(lambda: pipeline(array)) <= alone
     assert counted(lambda: pipeline(array, out=out)) <= into
     assert all(prepared)

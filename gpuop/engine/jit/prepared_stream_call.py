@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from gpuop.base.records import dataclass
@@ -137,9 +138,9 @@ class PreparedStreamCall:
 
     def _into(self, outs: Sequence[Any], memory: dict[int, Buffer], spans: list[Reach]) -> bool:
         """Add the memory of the caller's arrays for the results; False if one does not fit, or overlaps another array."""
-        if len(outs) != len(self.results):
-            return False
-        for result, array in zip(self.results, outs):  # noqa: B905 - the same number
+        for result, array in zip_longest(self.results, outs):
+            if result is None:
+                return False
             address, strides = self.library.place(array)
             if strides != result.strides or address % ALIGNED != result.behind or not address:
                 return False
