@@ -101,7 +101,7 @@ TABLE = {
     "cumprod": ArrayFunction(scans.cumprod, SCANS, "of dtypes as `.prod`"),
     "nancumsum": ArrayFunction(scans.nancumsum, SCANS),
     "nancumprod": ArrayFunction(scans.nancumprod, SCANS),
-    "sort": ArrayFunction(sorts.sort, SORTS, "stable; NaN comes last"),
+    "sort": ArrayFunction(sorts.sort, SORTS, "stable; NaN comes last; complex numbers by real, then imaginary parts"),
     "argsort": ArrayFunction(sorts.argsort, SORTS, "stable, whatever `kind`; int64"),
     "median": ArrayFunction(sorts.median, SORTS, "float32 of integers"),
     "nanmedian": ArrayFunction(sorts.nanmedian, SORTS, "of what is not NaN; NaN where all is"),

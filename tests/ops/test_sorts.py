@@ -97,6 +97,24 @@ def close(actual: gp.Field, want: Any) -> None:
     np.testing.assert_allclose(actual.numpy(), want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers(device, dtype):
+    """By real parts, then by imaginary ones; a NaN comes last, one of the real part behind others; equal ones stay in order."""
+    if dtype == "complex128" and not has_double():
+        pytest.skip("no double")
+    parts = np.array([0.0, -0.0, 1, -1, 2.5, np.inf, -np.inf, np.nan, 1e-9, 3])
+    local = np.random.default_rng(8)
+    z = np.empty((5, 40), dtype)
+    z.real, z.imag = local.choice(parts, z.shape), local.choice(parts, z.shape)
+    f = gp.ScalarField(z)
+    results = [(axis, np.sort(f, axis), np.argsort(f, axis)) for axis in (-1, 0, None)]
+    gp.evaluate(*(field for _, *fields in results for field in fields))
+    for axis, values, places in results:
+        assert np.array_equal(places.numpy(), np.argsort(z, axis, kind="stable")), axis
+        want = np.take_along_axis(z if axis is not None else z.ravel(), places.numpy(), -1 if axis is None else axis)
+        assert values.dtype == dtype and np.array_equal(values.numpy(), want, equal_nan=True)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_statistics(device):
     x, few = image(3, 7, 5), image(2, 20)

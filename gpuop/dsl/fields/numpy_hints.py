@@ -10,7 +10,7 @@ WAYS = {  # by NumPy name
     "cov": "`np.tensordot(d, d, (1, 1)) / (n - 1)` of `d = f - f.mean(axis=1, keepdims=True)`",
     "corrcoef": "divide what `np.cov` gives by the deviations",
     "partition": "`np.sort(f, axis)` is in that order too", "argpartition": "`np.argsort(f, axis)` is in that order too",
-    "lexsort": "`np.argsort` is stable: sort by the last key first", "sort_complex": "complex numbers have no order",
+    "lexsort": "`np.argsort` is stable: sort by the last key first", "sort_complex": "`np.sort(f)` sorts complex fields too",
     "insert": "`np.concatenate` of slices puts values between", "resize": "`np.tile` and a slice repeat values",
     "block": "`np.concatenate` and `np.stack` put fields together", "trim_zeros": "slices cut at known places",
     "compress": "`np.take(f, np.flatnonzero(mask))` takes what a mask names",

@@ -195,7 +195,7 @@ def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: Image
     It is int64, modulo 2^64, where sums may exceed the exact range of float64; all terms are exact in any case.
     """
     types = np.dtype(field.type.array_dtype), np.dtype(dtype)
-    if any(kind.kind not in "iu" for kind in types) or field.dtype == "unorm8":
+    if any(kind.kind not in "biu" for kind in types) or field.dtype == "unorm8":
         return computed_in(field, dtype)
     whole = bool(np.all(np.abs(weights) < EXACT) and np.all(weights == np.rint(weights)))
     fits = at.border != "constant" or (not isinstance(at.cval, complex) and field.type.element.holds(at.cval))

@@ -24,6 +24,7 @@ from gpuop.ops.layout.layouts import ravel, reshaped
 from gpuop.ops.layout.slicing import sliced
 from gpuop.ops.reduce.functions import with_unit_axes
 from gpuop.ops.reduce.reductions import axes_reduced
+from gpuop.ops.select.take import take_along_axis
 from gpuop.ops.sort.radix_sort import PLACES, by_digits
 from gpuop.ops.sort.row_sorts import LONGEST, by_rows
 
@@ -113,9 +114,11 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None) -> Field:
 
 
 def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
-    field, values = _ordered(name, a)
     if kind not in KINDS:
         raise SemanticError(f"{name}: a kind is one of {', '.join(map(repr, KINDS[1:]))}, not {kind!r}; all are stable")
+    if a_field(name, a).dtype in COMPLEX_DTYPES:
+        return _complex_in_order(ravel(a) if axis is None else a, -1 if axis is None else axis, places)
+    field, values = _ordered(name, a)
     if axis is None:
         field, values, axis = ravel(field), ravel(values), 0
     number = numbered(axis, *of_field(field))
@@ -124,6 +127,19 @@ def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
         return filled(field.type.replace(dtype=dtype), 0)
     result = _sorted(_rows(values, [number]), places, len(field.type.array_shape) == 1)
     return astype(_unrows(result, field.type, number), dtype)
+
+
+def _complex_in_order(field: Field, axis: Any, places: bool) -> Field:
+    """Return sorted complex numbers, or their old places, in the order of NumPy: by real parts, then by imaginary ones.
+
+    Numbers with a NaN come last, those whose real part it is behind the others. The sorts by each key are stable.
+    """
+    real, imaginary = apply("real", field), apply("imag", field)
+    unknown = astype(apply("isnan", imaginary), "uint8") + 2 * astype(apply("isnan", real), "uint8")
+    order = argsort(imaginary, axis)
+    for key in (real, unknown):
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order if places else take_along_axis(field, order, axis)
 
 
 # --- places in the order ----------------------------------------------------------------------------------------------

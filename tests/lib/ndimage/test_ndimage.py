@@ -174,6 +174,11 @@ def test_sums_of_truth_values():
     with gp.use_device("reference"):
         close(ndimage.laplace(DOTS), scipy.ndimage.laplace(DOTS))
         close(ndimage.gaussian_laplace(DOTS, 1.0), scipy.ndimage.gaussian_laplace(DOTS, 1.0))
+        for output in (None, "uint8", "int8", "int32", "float32"):
+            for mode, cval in (("reflect", 0), ("constant", 1), ("constant", 0.5), ("wrap", 0)):
+                options = {"output": output and np.dtype(output).type, "mode": mode, "cval": cval}
+                weights = CROSS * np.array([[1], [-2], [3]])
+                close(ndimage.correlate(DOTS, weights, **options), scipy.ndimage.correlate(DOTS, weights, **options))
 
 
 def test_windows_of_integers(device):
