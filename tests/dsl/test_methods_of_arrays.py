@@ -77,6 +77,14 @@ def test_messages(call, message):
     assert "test_methods_of_arrays.py" in str(caught.value)
 
 
+def test_conjugates_and_repeats_of_nothing():
+    with gp.use_device("reference"):
+        for dtype in ("bool", "uint8", "float64", "complex64"):
+            same_bits(gp.asarray(A.astype(dtype)).conj().numpy(), A.astype(dtype).conj(), dtype)
+        assert gp.asarray(np.ones((0, 3))).repeat([], 0).numpy().shape == (0, 3)
+        same_bits(gp.asarray(A).flatten("C").numpy(), A.flatten("C"), "flatten")
+
+
 def test_fields_of_arrays():
     f = gp.asarray(A, dims="y:x")
     assert f.type.tensor_shape == () and f.type.names == ("y", "x") and gp.asarray(f) is f

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields import services
 
 Field = TypeVar("Field")  # the class of fields, which has these methods
@@ -344,12 +345,19 @@ class ArrayMethods(Generic[Field]):
         """
         return self._array_function("ravel")
 
-    def flatten(self) -> Field:
+    def flatten(self, order: str = "C") -> Field:
         """The same as `ravel`.
+
+        Args:
+            order: "C", row-major; fields have no other.
 
         Returns:
             A lazy Field.
         """
+        if order != "C":
+            raise SemanticError(
+                f'flatten of a field is in row-major order, "C", not {order!r}: transpose it first, as in `f.T.flatten()`'
+            )
         return self.ravel()
 
     def squeeze(self, axis: Any = None) -> Field:

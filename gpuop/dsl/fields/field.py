@@ -35,7 +35,7 @@ from gpuop.dsl.recorder.trace_effects import values_seen
 from gpuop.dsl.recorder.value import Value
 from gpuop.ir.axis_limit import check_axes
 from gpuop.ir.dims import Dims
-from gpuop.ir.dtype_names import DTypeName
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, DTypeName
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
@@ -317,6 +317,13 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         """Bytes of all values."""
         return self.size * self.itemsize
 
+    def _real(self, what: str) -> Any:
+        if self.dtype in COMPLEX_DTYPES:
+            raise UnsupportedError(
+                f"{what} of a {self.dtype} Field would drop its imaginary part: write `.real`, or `complex(f)`"
+            )
+        return self._scalar(what)
+
     def __bool__(self) -> bool:
         if self.type.array_shape.points != 1 and is_chained(sys._getframe(1)):
             raise SemanticError(
@@ -331,10 +338,10 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         )
 
     def __float__(self) -> float:
-        return float(self._scalar("float()"))
+        return float(self._real("float()"))
 
     def __int__(self) -> int:
-        return int(self._scalar("int()"))
+        return int(self._real("int()"))
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex()"))
@@ -477,7 +484,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         Returns:
             A Field of the same type.
         """
-        return services.algebra["conjugate"](self)
+        return services.algebra["conjugate"](self) if self.dtype in COMPLEX_DTYPES else self
 
     conjugate = conj
 

@@ -226,7 +226,8 @@ def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
     a, b = _lying_last(x1, x2, axis)
     for field in (a, b):
         if tuple(field.type.array_shape[-1:]) != (3,):
-            raise ArgumentError(f"cross: vectors along an axis have three components, not {field.type.array_shape[-1]}")
+            extent = field.type.array_shape[-1] if field.type.array_shape else "a number"
+            raise ArgumentError(f"cross: vectors along an axis have three components, not {extent}")
     result = crossed(a, b)
     return moveaxis(result, -1, axis) if axis != -1 else result
 

@@ -131,6 +131,8 @@ def _counts(repeats: Any) -> Numbers:
             "repeat: counts are an integer or a list, not a Field, because they determine the shape of the result"
         )
     counts = np.atleast_1d(np.asarray(repeats))
+    if not counts.size:
+        return counts.astype(int)
     if counts.dtype.kind not in "iu" or counts.ndim > 1 or (counts.size and counts.min() < 0):
         raise SemanticError(f"repeat: counts are integers of 0 or more, not {repeats!r}")
     return counts

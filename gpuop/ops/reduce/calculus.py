@@ -255,6 +255,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """numpy.interp, in the fields' floating dtype; what is no Field is a row of numbers beside them."""
     fields = [f for f in (x, xp, fp) if isinstance(f, Field)]
     dtype = common_dtype([*fields, 1.0])
+    if any(np.iscomplexobj(row) for row in (x, xp, fp) if not isinstance(row, Field)):
+        raise SemanticError("interp does not take complex numbers beside fields; interpolate `.real` and `.imag`")
     if dtype in COMPLEX_DTYPES:
         raise SemanticError(f"interp does not take {dtype} fields; interpolate `.real` and `.imag`")
     places = x if isinstance(x, Field) else Field(_beside(x, dtype))
