@@ -109,6 +109,7 @@ def _read(facts: list[Any]) -> _OpenRange:
 
 RANGES = DiskMemo("range", lambda open_range: [open_range.least, open_range.most, open_range.per_thread], _read)
 _ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
+_openings: BoundedCache[object, Opened] = BoundedCache(64)  # by the kernel itself: planning and generating ask for it
 
 
 def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
@@ -119,6 +120,10 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     Args:
         streamed: whether large outputs are streamed; if not, these sizes have the text of smaller ones.
     """
+    return _openings.find((kernel, target, streamed, lowering()), lambda: _opened(kernel, target, streamed))
+
+
+def _opened(kernel: Kernel, target: Target, streamed: bool) -> Opened:
     refusal = _refusal(kernel)
     if refusal:
         return Opened(reason=refusal, outside=refusal not in (PINNED, WHOLE))

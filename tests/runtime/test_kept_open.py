@@ -79,6 +79,7 @@ def lowered(disk, monkeypatch):
     def anew(kernel, target):
         monkeypatch.setattr(generating, "_sources", BoundedCache(8))
         monkeypatch.setattr(dynamic_extents, "_ranges", BoundedCache(8))
+        monkeypatch.setattr(dynamic_extents, "_openings", BoundedCache(8))
         return generate(kernel, target)
 
     return results, anew

@@ -7,7 +7,7 @@ kernels. A size that comes several times has kernels of its own too, compiled be
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -22,15 +22,12 @@ from gpuop.engine.jit.tier import Family, Tier
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.program import Op, Program
-from gpuop.ir.kernel import Kernel, Pin
-from gpuop.ir.layout import Layout
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.visit import expressions
 from gpuop.passes.dynamic_extents import key_of, opened
-from gpuop.passes.schedules.pinning import pinned
-from gpuop.runtime.base.backend import Backend
 
 OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
@@ -139,31 +136,7 @@ def called(trace: Trace) -> None:
         return
     tier.calls += 1
     if tier.calls == OFTEN and config.specialize == "auto":
-        _behind(partial(_compile_size, weakref.ref(trace)))
-
-
-def compile_open(trace: Trace, backend: Backend, layouts: Mapping[int, Layout]) -> None:
-    """Search for the ranges of a trace's kernels, and compile these, for later sizes."""
-    family = trace.tier.family if trace.tier is not None else None
-    if family is not None and not family.searching:
-        family.searching = True
-        _behind(partial(_compile_open, trace, backend, dict(layouts), pinned()))
-
-
-def _behind(job: Callable[[], None]) -> None:
-    later(partial(copy_context().run, job))
-
-
-def _compile_open(trace: Trace, backend: Backend, layouts: dict[int, Layout], pin: Pin | None) -> None:
-    assert trace.tier is not None
-    tier = Tier(trace.tier.family, trace.tier.names)
-    try:
-        plan = plan_on(backend, trace.program, pin, trace.optimize, layouts)
-        if fits(tier, plan, backend.target):
-            prepare(trace.program, backend.main, pin, trace.optimize, layouts, lambda: plan)
-    except Exception as failed:  # noqa: BLE001 - each size is compiled, and `explain` says it
-        tier.family.reason = f"compiling for all sizes failed: {failed}"
-    tier.family.searching = False
+        later(partial(copy_context().run, _compile_size, weakref.ref(trace)))
 
 
 def _compile_size(reference: Callable[[], Trace | None]) -> None:

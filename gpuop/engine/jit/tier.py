@@ -21,7 +21,7 @@ class Family:
         texts: the kernels of the sizes so far, by content; of open ones without their extents.
         others: the number of sizes that had other kernels than those before.
         reason: the reason for kernels of each size; empty while sizes share them.
-        searching: whether ranges of extents are searched for, behind the calls.
+        searching: whether sizes search for ranges of extents that are not known; the first one that misses them does not.
     """
 
     first: tuple[tuple[int, ...], ...]

@@ -13,14 +13,12 @@ from gpuop.base.trace import HostSpan, observers
 from gpuop.dsl.guards.guard import Snapshot
 from gpuop.engine.jit.array_calls import DeviceCall, HostCall
 from gpuop.engine.jit.call import PipelineCall, PreparedCall, Trace, check_out
-from gpuop.engine.jit.sizes import called, compile_open, fits
-from gpuop.ir.layout import Layout
+from gpuop.engine.jit.sizes import called, fits
 from gpuop.passes.dynamic_extents import UnknownRange, known_ranges
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.devices import current
 from gpuop.runtime.tuning.chooser import choice_settings
 
-SOON = "kernels for all sizes are not ready yet"
 MOST_READY = 4  # devices and queues that calls of one kind are prepared for
 
 
@@ -77,15 +75,17 @@ class TracedCall:
 
 def open_call(traced: TracedCall, arrays: Sequence[Any], out: Any) -> PipelineCall | None:
     """The first call of a trace with open extents; None if its size has to have kernels of its own, and its tier the reason."""
-    tier, layouts, backend = traced.trace.tier, dict[int, Layout](), current()
+    tier, target = traced.trace.tier, current().target
     assert tier is not None
+    family, search = tier.family, config.specialize == "0" or tier.family.searching
     try:
-        with nullcontext() if config.specialize == "0" else known_ranges():
+        with nullcontext() if search else known_ranges():
             call = traced.call(arrays, out)
-            layouts = call.layouts
-            is_open = backend.target.backend == "reference" or fits(tier, call.plan, backend.target)
-            return call if is_open else None
+            return call if target.backend == "reference" or fits(tier, call.plan, target) else None
     except UnknownRange:
-        tier.reason = SOON
-        compile_open(traced.trace, backend, layouts)
-        return None
+        family.searching, tier.reason = True, "a third size has kernels for all sizes compiled"
+    except Exception as failed:
+        if not search:
+            raise
+        family.reason = tier.reason = f"compiling for all sizes failed: {failed}"
+    return None
