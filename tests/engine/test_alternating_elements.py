@@ -220,3 +220,25 @@ def test_other_places(device, what):
     for shape in ((40, 64, 3), (33, 35, 3)):
         array = numbers(shape, "uint8")
         np.testing.assert_array_equal(moved(array), places(array))
+
+
+@gp.operator(outputs=lambda f: f.type)
+def turned(f):
+    """Red, green, blue as blue, green, red."""
+    colour = _readTensor(f)
+    return _vector(colour[2], colour[1], colour[0])
+
+
+@pytest.mark.parametrize("columns", [35, 64])
+def test_other_kinds(device, columns):
+    """Bytes from 0 to 1, truths, and complex numbers, whose parts alternate."""
+    photo = rng.integers(0, 256, (33, columns, 3), dtype=np.uint8)
+    swap = gp.pipeline(lambda a: turned(gp.VectorField(a, dtype="unorm8")))
+    np.testing.assert_array_equal(swap(photo), photo[..., ::-1])
+    truths = photo > 99
+    np.testing.assert_array_equal(gp.pipeline(lambda a: turned(gp.VectorField(a)))(truths), truths[..., ::-1])
+    np.testing.assert_array_equal(gp.pipeline(lambda a: ~gp.VectorField(a))(truths), ~truths)
+    waves = (photo[..., 0] + 1j * photo[..., 1]).astype(np.complex64)
+    np.testing.assert_array_equal(gp.pipeline(lambda a: np.conj(gp.ComplexField(a)) * 2)(waves), waves.conj() * 2)
+    beside = gp.pipeline(lambda a: np.roll(gp.ComplexField(a), 1, axis=1))
+    np.testing.assert_array_equal(beside(waves), np.roll(waves, 1, axis=1))
