@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from gpuop.base.errors import meant
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type[Any])
 
 
 def keywords(signature: inspect.Signature) -> list[str]:
@@ -36,7 +37,16 @@ def hinted(function: Function) -> Function:
                 raise
             signature = inspect.signature(function)
             names = [name for name in keywords(signature) if name != "self"]
-            message = with_near_name(wrong, signature).replace(".__init__()", "()")
+            shown = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+            message = with_near_name(wrong, signature).replace(function.__qualname__, shown)
             raise TypeError(message if "Did you" in message else f"{message}; it takes {', '.join(names)}") from None
 
     return cast(Function, call)
+
+
+def hinted_methods(cls: Class) -> Class:
+    """The class, whose public methods are `hinted`."""
+    for name, value in list(vars(cls).items()):
+        if inspect.isfunction(value) and not name.startswith("_"):
+            setattr(cls, name, hinted(value))
+    return cls

@@ -99,6 +99,45 @@ def test_fields_of_arrays():
         )  # nobody says that these are colours
 
 
+@pytest.mark.parametrize(
+    ("values", "dtype", "message"),
+    [
+        ([300], "uint8", "300 does not fit uint8, which is 0 to 255"),
+        ([[1, -1]], "uint16", "-1 does not fit uint16, which is 0 to 65535"),
+        (1e9, "int16", "1000000000.0 does not fit int16, which is -32768 to 32767"),
+        ([0.5, float("nan")], "int32", "nan does not fit int32, which is -2147483648 to 2147483647"),
+        ([2.0**31], "int32", "2147483648.0 does not fit int32, which is -2147483648 to 2147483647"),
+    ],
+)
+def test_numbers_of_python_fit_their_dtype(values, dtype, message):
+    for make in (gp.asarray, gp.ScalarField):
+        with pytest.raises(gp.SemanticError) as caught:
+            make(values, dtype)
+        assert str(caught.value).startswith(message)
+
+
+def test_numbers_of_python_are_cut_as_numpy_cuts_them():
+    with gp.use_device("reference"):
+        same_bits(gp.asarray([2.75, -2.75], "int8").numpy(), np.asarray([2.75, -2.75], "int8"), "cut")
+        same_bits(gp.asarray([255.9], "uint8").numpy(), np.asarray([255.9], "uint8"), "cut")
+        same_bits(gp.asarray(np.array([300]), "uint8").numpy(), np.asarray(np.array([300]), "uint8"), "arrays wrap")
+        same_bits(gp.asarray([], "uint8").numpy(), np.asarray([], "uint8"), "empty")
+
+
+def test_misspelt_keywords_of_methods():
+    for call, message in (
+        (lambda f: f.take([0], axs=0), "take() got an unexpected keyword argument 'axs'. Did you mean 'axis'?"),
+        (
+            lambda f: f.round(decimal=1),
+            "round() got an unexpected keyword argument 'decimal'. Did you mean 'decimals'?",
+        ),
+        (lambda f: f.dot(c=1), "dot() got an unexpected keyword argument 'c'; it takes b"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call(gp.asarray(A))
+        assert str(caught.value) == message
+
+
 def test_memory_is_shared_where_the_caller_says_so():
     a = A.copy()
     copied, shared, exported = gp.asarray(a), gp.asarray(a, copy=False), gp.from_dlpack(a)

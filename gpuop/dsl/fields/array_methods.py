@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted_methods
 from gpuop.dsl.fields import services
 
 Field = TypeVar("Field")  # the class of fields, which has these methods
@@ -82,6 +83,7 @@ class Reductions(Generic[Field]):
         return self._reduce("argmax", axis, options)
 
 
+@hinted_methods
 class ArrayMethods(Generic[Field]):
     """NumPy methods of the same names; docs/reference/numpy.md has the functions, and the effect on tensor axes."""
 

@@ -19,9 +19,11 @@ from gpuop.dsl.fields.from_arrays import (
     Placeholder,
     as_field,
     check_fits,
+    check_holds,
     folding,
     host_array,
     is_device_array,
+    is_dtyped,
     kind_made,
 )
 from gpuop.dsl.fields.names import names_given
@@ -90,7 +92,10 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             node = Leaf(kind.folded, Deferred(array, folding(make), kind), name=name)
         else:
             with HostSpan("convert"):
-                kind, values = make(host_array(array))
+                host = host_array(array)
+                kind, values = make(host)
+                if not is_dtyped(array):
+                    check_holds(host, kind.dtype)
                 check_axes(kind)  # before any value is copied
                 node = Leaf(kind.folded, HostArray(values().reshape(kind.folded.array_shape)), name=name)
         self._stand_for(node, kind)

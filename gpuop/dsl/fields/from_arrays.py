@@ -22,6 +22,7 @@ Array = NDArray[Any]
 Made = tuple[FieldType, Callable[[], Array]]
 Making = Callable[[Array], Made]
 NUMERIC = "biufc"  # NumPy kinds of numbers
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
 
 
@@ -199,6 +200,20 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
         first = array[~exact][0] if array.ndim else array
         raise SemanticError(f"{what} {dtype}, which does not hold {np.asarray(first).item()}; {advice}")
     return result
+
+
+def check_holds(array: Array, dtype: str) -> None:
+    """Refuse numbers of Python that an integer dtype does not hold; NumPy raises OverflowError or ValueError."""
+    if array.dtype.kind not in "iuf" or dtype not in INTEGERS or not array.size:
+        return
+    ends = np.iinfo(dtype)
+    if array.dtype.kind == "f":
+        whole = np.trunc(array.astype("float64"))
+        outside = array[~((whole >= ends.min) & (whole < ends.max + 1.0))]
+    else:
+        outside = array[(array < ends.min) | (array > ends.max)]
+    if outside.size:
+        raise SemanticError(f"{outside[0].item()} does not fit {dtype}, which is {ends.min} to {ends.max}")
 
 
 def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> Made:
