@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -239,3 +240,56 @@ def test_of_a_value_that_repeats_the_text_is_used_again(device):
     assert "1.5" in product.source(IMAGE, 1.5)
     assert "3.5" not in product.source(IMAGE, 3.5)
     assert "numbers" in product.source(IMAGE, 3.5)
+
+
+STEPS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda f, a: f + a,
+    lambda f, a: a - f,
+    lambda f, a: f * a,
+    lambda f, a: f / a,
+    lambda f, a: np.where(f > a, f, a),
+    lambda f, a: np.where(f == a, a, f),
+    lambda f, a: np.clip(f, a, 2 * a),
+    lambda f, a: np.minimum(f, a),
+    lambda f, a: np.maximum(a, f),
+    lambda f, a: abs(f - a),
+    lambda f, a: np.sqrt(abs(f)) * a,
+    lambda f, a: f - a * np.roll(f, 1, axis=0),
+    lambda f, a: np.copysign(f, a),
+    lambda f, a: f + a * f.mean(),
+)
+ODD = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-42, 3e4, 0.1, 1 / 3, 7.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int32", "float16"])
+@pytest.mark.parametrize("number", range(6))
+def test_random_chains(device, number, dtype):
+    """Numbers of all kinds, beside the same in the text."""
+    draw = np.random.default_rng(number)
+    steps = [STEPS[n] for n in draw.integers(0, len(STEPS), 4)]
+    image = (IMAGE * 100).astype(dtype)
+
+    @gp.pipeline
+    def chain(image, numbers):
+        f = gp.Field(image, 0, dtype)
+        for step, value in zip(steps, numbers, strict=True):
+            f = step(f, value)
+        return f
+
+    def value() -> float | int:
+        return (
+            int(draw.integers(1, 60))
+            if number % 2
+            else float(draw.choice(ODD) if draw.random() < 0.3 else draw.random())
+        )
+
+    calls = [tuple(value() for _ in steps) for _ in range(6)]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with as_text():
+            expected = [chain(image, numbers) for numbers in calls]
+        results = [chain(image, numbers) for numbers in calls]
+    for a, b in zip(results, expected, strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        assert np.array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0])) or a.dtype.kind != "f"
