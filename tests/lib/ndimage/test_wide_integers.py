@@ -115,6 +115,19 @@ def test_sums_about_the_ends_of_int32(dtype: str, device: str) -> None:
             assert np.array_equal(result, expected), (total, signs)
 
 
+@pytest.mark.parametrize("method", [None, "separable"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64"])
+def test_whole_products_of_weights_that_are_not_whole(dtype: str, method: Any) -> None:
+    """Of windows that are filtered axis by axis, with weights of each axis that are parts of whole ones."""
+    array = np.random.default_rng(5).integers(0, 200, (12, 13)).astype(dtype)
+    for rows, columns in (([1, 2, 1], [2, 4, 2]), ([2, 3, 5], [3, 2, 6]), ([1, 3, 1], [1, 0, 2])):
+        weights = np.outer(rows, columns)
+        with gp.use_device("reference"):
+            result = ndimage.correlate(array, weights, "int32", method=method)
+        expected = scipy.ndimage.correlate(array, weights, "int32")
+        assert np.abs(result - expected).max() <= (method is not None), "truncated sums of double may be one less"
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16"])
 def test_sums_of_short_integers_have_no_doubles(dtype: str) -> None:
     calls: dict[str, Callable[[Any], Any]] = {
@@ -122,6 +135,7 @@ def test_sums_of_short_integers_have_no_doubles(dtype: str) -> None:
         "prewitt": lambda f: ndimage.prewitt(f, 1, mode="constant"),
         "laplace": lambda f: ndimage.laplace(f),
         "correlate": lambda f: ndimage.correlate(f, WEIGHTS["few"]),
+        "product": lambda f: ndimage.correlate(f, WEIGHTS["product"], mode="constant", cval=3),
         "convolve1d": lambda f: ndimage.convolve1d(f, [1, 2, -3, 4], output="int32"),
     }
     for name, call in calls.items():

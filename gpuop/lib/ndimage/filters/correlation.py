@@ -206,14 +206,19 @@ def along(
     at: ImageEdge,
     origin: int = 0,
     name: str = "correlate1d",
+    computed: str | None = None,
 ) -> Field:
-    """Return the sums along an axis in SciPy's order of additions: pairs of equal weights first."""
+    """Return the sums along an axis in SciPy's order of additions: pairs of equal weights first.
+
+    Args:
+        computed: the dtype of sums, if the values are known to need no other.
+    """
     check_origin(origin, len(weights), "weights")
     weights = tuple(float(w) for w in weights)
     dtype, half = result_dtype(output, field), len(weights) // 2
 
     at_step = steps_along(axis, rank(field), origin)
-    computed = summed_in(field, dtype, np.array(weights), at)
+    computed = computed or summed_in(field, dtype, np.array(weights), at)
     sign = _symmetry(weights)
     weights = tuple(map(int, weights)) if computed in INTEGERS else weights
     table = numbers_at(weights, computed)

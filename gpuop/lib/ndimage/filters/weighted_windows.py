@@ -13,7 +13,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.dsl.builtins.shared_memory import CONSTANT_BYTES
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
-from gpuop.lib.ndimage.filter_arguments import EXACT, INTEGERS, ImageEdge, between_steps, rank, summed_in
+from gpuop.lib.ndimage.filter_arguments import EXACT, INTEGERS, ImageEdge, between_steps, computed_in, rank, summed_in
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
 Numbers = np.ndarray[Any, Any]
@@ -45,13 +45,18 @@ def one_by_one(
 ) -> Field:
     """Filter axis by axis; intermediate values have the dtype of sums."""
     whole = np.array(reduce(np.multiply.outer, parts))
-    between = between_steps(field, summed_in(field, dtype, whole, at))
+    exact = all(np.array_equal(part, np.rint(part)) for part in parts)
+    sums = summed_in(field, dtype, whole, at) if exact else computed_in(field, dtype)
+    between = between_steps(field, sums)
+    computed = (
+        "int32" if between == "int32" else None
+    )  # it holds the sums of the whole window, and so those of its parts
     axes = [a for a, part in enumerate(parts) if part.size > 1]
     scale = np.prod([part.sum() for a, part in enumerate(parts) if a not in axes])
     for a in axes:
         kind = dtype if a == axes[-1] else between
         weights = parts[a] * scale if a == axes[0] else parts[a]
-        field = along(field, weights, a, kind, at, shifts[a] - parts[a].size // 2)
+        field = along(field, weights, a, kind, at, shifts[a] - parts[a].size // 2, computed=computed)
         if at.border == "constant":
             outside = at.cval * float(weights.sum())
             if between == "int64":
