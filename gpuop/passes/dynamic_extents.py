@@ -6,9 +6,7 @@ same result at the ends of the range, for all extents together and for each by i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,23 +34,6 @@ PARTS = (1, 2)
 KEPT = 256
 NOWHERE = Domain(Shape())
 PINNED, WHOLE = "its schedule is pinned", "its tail threads run too"  # whatever its extents
-
-
-_searching = ContextVar("searching", default=True)
-
-
-class UnknownRange(Exception):
-    """The range of a kernel is not known, and is not to be searched for here, as that takes as long as many lowerings."""
-
-
-@contextmanager
-def known_ranges() -> Iterator[None]:
-    """Have `opened` raise UnknownRange where a range would have to be searched for."""
-    token = _searching.set(False)
-    try:
-        yield
-    finally:
-        _searching.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +184,6 @@ def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -
 
 def _widest(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
     """The widest range for which lowering gives the same kernel."""
-    if not _searching.get():
-        raise UnknownRange
     for part in PARTS:
         most = _most(extents, part)
         largest = _lowered(resized(kernel, extents, most), target)

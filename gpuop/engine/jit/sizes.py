@@ -76,8 +76,8 @@ def check_numbers(tier: Tier, trace: Trace, first: Callable[[], Trace]) -> None:
     family.checked = True
     began = family.began()
     known = set[str]() if began is None else set(_constants(began.program))
-    if not known.issuperset(_constants(trace.program)) and _differ(first().program, trace.program):
-        family.reason = tier.reason = "numbers that follow from extents are constants of its kernels"
+    if not known.issuperset(_constants(trace.program)):
+        family.reason = tier.reason = _difference(first().program, trace.program)
 
 
 def fits(tier: Tier, plan: Plan, target: Target) -> bool:
@@ -100,10 +100,13 @@ def fits(tier: Tier, plan: Plan, target: Target) -> bool:
     return not tier.reason
 
 
-def _differ(one: Program, other: Program) -> bool:
-    """Return whether the kernels of two programs differ in more than their extents."""
-    pairs = zip(_recorded(one), _recorded(other), strict=False)
-    return len(one.ops) != len(other.ops) or any(key_of(a) != key_of(b) for a, b in pairs)
+def _difference(one: Program, other: Program) -> str:
+    """The first operator of two programs that differs in more than its extents, as a reason; empty if there is none."""
+    for a, b in zip(_recorded(one), _recorded(other), strict=False):
+        if key_of(a) != key_of(b):
+            where = b.called or b.looked or b.loc
+            return f"numbers of `{b.name}`{f' ({where})' if where else ''} follow from extents"
+    return "" if len(one.ops) == len(other.ops) else "its operators follow from extents"
 
 
 def _recorded(what: Program) -> Iterator[Kernel]:

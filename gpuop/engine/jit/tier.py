@@ -21,7 +21,6 @@ class Family:
         texts: the kernels of the sizes so far, by content; of open ones without their extents.
         others: the number of sizes that had other kernels than those before.
         reason: the reason for kernels of each size; empty while sizes share them.
-        searching: whether sizes search for ranges of extents that are not known; the first one that misses them does not.
     """
 
     first: tuple[tuple[int, ...], ...]
@@ -31,7 +30,6 @@ class Family:
     texts: set[str] = field(default_factory=set)
     others: int = 0
     reason: str = ""
-    searching: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import field
 from typing import Any
 
-from gpuop.base.config import config
+from gpuop.base.errors import GpuopError
 from gpuop.base.records import dataclass
 from gpuop.base.trace import HostSpan, observers
 from gpuop.dsl.guards.guard import Snapshot
 from gpuop.engine.jit.array_calls import DeviceCall, HostCall
 from gpuop.engine.jit.call import PipelineCall, PreparedCall, Trace, check_out
 from gpuop.engine.jit.sizes import called, fits
-from gpuop.passes.dynamic_extents import UnknownRange, known_ranges
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.devices import current
 from gpuop.runtime.tuning.chooser import choice_settings
@@ -77,15 +75,11 @@ def open_call(traced: TracedCall, arrays: Sequence[Any], out: Any) -> PipelineCa
     """The first call of a trace with open extents; None if its size has to have kernels of its own, and its tier the reason."""
     tier, target = traced.trace.tier, current().target
     assert tier is not None
-    family, search = tier.family, config.specialize == "0" or tier.family.searching
     try:
-        with nullcontext() if search else known_ranges():
-            call = traced.call(arrays, out)
-            return call if target.backend == "reference" or fits(tier, call.plan, target) else None
-    except UnknownRange:
-        family.searching, tier.reason = True, "a third size has kernels for all sizes compiled"
-    except Exception as failed:
-        if not search:
-            raise
-        family.reason = tier.reason = f"compiling for all sizes failed: {failed}"
+        call = traced.call(arrays, out)
+        return call if target.backend == "reference" or fits(tier, call.plan, target) else None
+    except GpuopError as failed:  # a trace of this size raises it too, unless it is of open extents
+        tier.reason = f"compiling for all sizes failed: {failed}"
+    except Exception as failed:  # noqa: BLE001 - likewise; such kernels are not tried again
+        tier.family.reason = tier.reason = f"compiling for all sizes failed: {failed}"
     return None
