@@ -293,3 +293,16 @@ def test_random_chains(device, number, dtype):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
         assert np.array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0])) or a.dtype.kind != "f"
+
+
+def test_windows_take_numbers_that_are_arguments(device):
+    @gp.pipeline
+    def smooth(image, sigma, amount):
+        return ndimage.gaussian_filter(gp.ScalarField(image), sigma) * amount
+
+    whole = IMAGE.shape
+    for sigma in (1.0, 1.02, 1.04):
+        expected = smooth(IMAGE, sigma, sigma)
+        around = smooth.footprint(IMAGE, sigma, sigma).window((9, 11), (25, 40))
+        part = IMAGE[tuple(slice(*ends) for ends in around)].copy()
+        assert same(smooth.window(whole, (9, 11), (25, 40))(part, sigma, sigma), expected[9:25, 11:40].copy())
