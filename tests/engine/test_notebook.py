@@ -128,7 +128,7 @@ def test_fields_without_values_say_why():
         return field + 1
 
     trace(np.zeros((2, 3), "f"))
-    assert "field 2×3 float32" in seen[0] and "only while the pipeline runs" in seen[0]
+    assert "field 2×3 float32" in seen[0] and "has no values yet" in seen[0]
 
 
 def test_every_type_is_shown(device):

@@ -66,7 +66,9 @@ def compiled(program: ProgramText) -> list[HostFunction]:
         for entry in program.entries
     ]
     text = "\n".join([HEADER.read_text(encoding="utf-8"), on_host(program.text), *entries])
-    library = ctypes.CDLL(str(_library(text)))
+    library = ctypes.PyDLL(
+        str(_library(text))
+    )  # with the lock of Python: the places of threads are variables of the library
     together = any(word in program.text for word in TOGETHER)
     return [HostFunction(entry, getattr(library, f"run_{entry}"), together) for entry in program.entries]
 
