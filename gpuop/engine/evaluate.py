@@ -17,6 +17,7 @@ from gpuop.base.trace import HostSpan, observers
 from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
+from gpuop.dsl.fields.sources import HostArray
 from gpuop.engine.interop import own
 from gpuop.engine.number_arguments import NumberArguments
 from gpuop.fusion.iteration import Iteration
@@ -155,8 +156,13 @@ def refuse_state(leaf: Leaf) -> None:
 def argument(node: Node, backend: Backend) -> Argument:
     """The argument for a leaf: a buffer, or scalars."""
     assert isinstance(node, Leaf)
+    source = node.source
+    if node.by_value and type(source) is HostArray:
+        if source.scalars is None:
+            object.__setattr__(source, "scalars", tuple(planes_of(node.type, source.array).reshape(-1).tolist()))
+        return source.scalars
     refuse_state(node)
-    source, value = node.source, _uploaded.get(node)
+    value = _uploaded.get(node)
     if value is not None and value.backend is backend and not value.versions and not backend.queues:
         return value.buffer
     there = source.buffer(backend)
@@ -164,7 +170,7 @@ def argument(node: Node, backend: Backend) -> Argument:
         return there
     array, version = source.read()
     if node.by_value:
-        return _scalars_of(node, array, version)
+        return _scalars_of(node, array)
     if value is None or not value.holds_on(backend):
         versions = () if version is None else ((source, version),)
         buffer = backend.upload(node.type, planes_of(node.type, array))
@@ -172,14 +178,13 @@ def argument(node: Node, backend: Backend) -> Argument:
     return value.taken(backend)
 
 
-def _scalars_of(node: Leaf, array: Array, version: int | None) -> tuple[Any, ...]:
-    """The numbers of a leaf that is passed by value; those of a Parameter are converted once for each value."""
+def _scalars_of(node: Leaf, array: Array) -> tuple[Any, ...]:
+    """The numbers of a leaf that is passed by value, converted once for each array: `set` of a Parameter makes a new one."""
     last = _scalars.get(node)
     if last is not None and last[0] is array:
         return last[1]
     numbers = tuple(planes_of(node.type, array).reshape(-1).tolist())
-    if version is not None:  # `set` makes a new array
-        _scalars[node] = array, numbers
+    _scalars[node] = array, numbers
     return numbers
 
 

@@ -7,7 +7,7 @@ and `NoValues` of `ir/values.py`, whose base class documents the interface.
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -20,9 +20,14 @@ from gpuop.ir.values import LeafSource
 
 @dataclass(frozen=True, eq=False)
 class HostArray(LeafSource):
-    """An array of `array_shape`; a state starts from it."""
+    """An array of `array_shape`; a state starts from it.
+
+    Attributes:
+        scalars: its numbers, once it was passed by value.
+    """
 
     array: Array
+    scalars: tuple[Any, ...] | None = None
 
     def read(self) -> tuple[Array, None]:
         return self.array, None
