@@ -36,7 +36,7 @@ class Variable(Value):
             )
         if target.type.kind == "f":
             as_float(recorder.quotients, atom(value))
-        kind = atom(value).type if isinstance(value, Value) else target.type
+        kind = value.type if isinstance(value, Value) else target.type
         if kind.lanes not in (1, target.type.lanes):
             raise SemanticError(_of_other_length(recorder, target.var, kind))
         converted = convert(value, target.type)
