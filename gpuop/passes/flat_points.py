@@ -83,7 +83,7 @@ def _field(field: ir.FieldParam, shape: Shape, single: bool) -> ir.FieldParam:
 def _layout(layout: Layout, single: bool, is_row: bool) -> Layout:
     along = 1 if single else layout.point[-1]
     point = (along,) if is_row else (*layout.point[:-1], along)
-    return replace(layout, point=point)
+    return replace(layout, point=point, element=0 if single else layout.element)  # there is one element
 
 
 class _Flat(Copier):

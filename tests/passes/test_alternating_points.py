@@ -81,3 +81,16 @@ def test_bytes_are_read_in_words(dtype, columns, behind, whole):
         results, rights = computed("one point", memory, (256, columns, 3), behind)
     np.testing.assert_array_equal(results[0], rights[0])
     assert {call.args[1].parts for call in wide.call_args_list} == ({3} if whole else set())
+
+
+def test_elements_that_do_not_mix_are_read_in_whole_accesses():
+    memory = rng.integers(0, 4, 260 * (256 * 3 + LONGER)).astype(np.uint8)
+    spy = mock.patch.object(GpuMemory, "wide", autospec=True, side_effect=GpuMemory.wide)
+    most = mock.patch("gpuop.passes.coarsening_factor.lanes_of_accesses", return_value=(16, ""))
+    with gp.use_device("reference:sm_90"), most, spy as wide:
+        results, rights = computed("each element", memory, (256, 256, 3), 0)
+    np.testing.assert_array_equal(results[0], rights[0])
+    assert {(call.args[1].loads, call.args[1].array.elements) for call in wide.call_args_list} == {
+        (True, 16),
+        (False, 16),
+    }
