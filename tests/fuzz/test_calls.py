@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
 from tests.nightly import seeds
 
 from . import calls
@@ -22,6 +23,12 @@ ZEROED = Program(
     (("cross, clamp", (1,)), ("cross, zero", (2,)), ("double", (3,)), ("scaled", (4,)), ("sum", (5, 0))), "int32", 0, (),
     (Call((64, 64), ROWS, 3, writes=False), Call((64, 64), ROWS, 0, writes=False)),
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def as_users_have_it(monkeypatch):
+    """Sizes and numbers share kernels, as they do outside of tests."""
+    monkeypatch.setattr(config, "specialize", "auto")
 
 
 def test_calls_on_the_reference():
