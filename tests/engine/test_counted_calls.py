@@ -94,8 +94,8 @@ doubled = gp.operator(lambda f: _readTensor(f) * 2)
 def test_eager_operators_and_steps(driver):
     """An eager call records, walks the graph and looks for values that are there: 40 % of its calls are the operator's."""
     field = gp.ScalarField(A)
-    assert counted(lambda: doubled(field).numpy()) <= 220  # 186 in a process of its own, and more among other tests
-    assert counted(lambda: (field * 2 + 1).numpy()) <= 275  # 246
+    assert counted(lambda: doubled(field).numpy()) <= 235  # 186 in a process of its own, and more among other tests
+    assert counted(lambda: (field * 2 + 1).numpy()) <= 300  # 246
     with gp.ComputeGraph() as graph:
         graph.probe(field * 2, "doubled")
     assert counted(graph.step) <= 13
