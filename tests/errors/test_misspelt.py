@@ -383,27 +383,29 @@ def _is_checked(value):
     return callable(value) and getattr(value, "__module__", "").startswith("gpuop")
 
 
-PUBLIC = [
-    pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
-    for module in (gp, gp.ndimage, gp.linalg, gp.fft, gp.random, gp.cog, gp.testing)
-    for name in dir(module)
-    if not name.startswith("_") and _is_checked(getattr(module, name))
-]
+PACKAGES = {module.__name__: module for module in (gp, gp.ndimage, gp.linalg, gp.fft, gp.random, gp.cog, gp.testing)}
 
 
-@pytest.mark.parametrize("function", PUBLIC)
-def test_misspelt_keywords_of_public_functions(function):
+def public(package):
+    """Functions and classes of a package for users."""
+    values = (getattr(PACKAGES[package], name) for name in dir(PACKAGES[package]) if not name.startswith("_"))
+    return [value for value in values if _is_checked(value)]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_misspelt_keywords_of_public_functions(package):
     """Of every keyword with four letters or more, the last but one left out."""
-    parameters = inspect.signature(function).parameters
-    if any(each.kind == each.VAR_KEYWORD for each in parameters.values()):
-        return
-    named = [n for n, each in parameters.items() if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    for name in (name for name in named if len(name) > 3 and name[:-2] + name[-1] not in named):
-        wrong = name[:-2] + name[-1]
-        with pytest.raises((TypeError, gp.SemanticError)) as caught, contextlib.ExitStack() as stack:
-            stack.enter_context(function(**{wrong: 1}))
-        near = "stop" if wrong == "stp" else name
-        assert f"unexpected keyword argument '{wrong}'. Did you mean '{near}'?" in str(caught.value)
+    for function in public(package):
+        parameters = inspect.signature(function).parameters
+        if any(each.kind == each.VAR_KEYWORD for each in parameters.values()):
+            continue
+        named = [n for n, each in parameters.items() if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)]
+        for name in (name for name in named if len(name) > 3 and name[:-2] + name[-1] not in named):
+            wrong = name[:-2] + name[-1]
+            with pytest.raises((TypeError, gp.SemanticError)) as caught, contextlib.ExitStack() as stack:
+                stack.enter_context(function(**{wrong: 1}))
+            near = "stop" if wrong == "stp" else name
+            assert f"unexpected keyword argument '{wrong}'. Did you mean '{near}'?" in str(caught.value), function
 
 
 def test_keywords_that_nothing_is_near():
@@ -418,6 +420,6 @@ def test_errors_within_functions_stay():
         gp.fromfunction(lambda i: (lambda: 0)(x=i), gp.FieldType(3))
 
 
-@pytest.mark.parametrize("function", PUBLIC)
-def test_public_functions_are_pickled_by_their_names(function):
-    assert pickle.loads(pickle.dumps(function)) is function
+def test_public_functions_are_pickled_by_their_names():
+    for function in (function for package in PACKAGES for function in public(package)):
+        assert pickle.loads(pickle.dumps(function)) is function, function

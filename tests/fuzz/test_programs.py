@@ -67,7 +67,7 @@ def test_recorded_lowered_and_compiled_agree(device):
 def test_checked_execution_finds_nothing():
     """The programs are free of races, and read nothing that is not there; their narrow integers wrap around on purpose."""
 
-    @profile("reference", 400, 0)
+    @profile("reference", 12, 0)
     @given(programs())
     def run(program):
         recording = running.recorded(program, careful=True)
