@@ -34,7 +34,7 @@ from gpuop.runtime.devices import current
 from . import peers
 from .catalogue import CATALOGUE
 from .contestant import Contestant, Maker
-from .measure import TooLong, message_of, release_unused, within
+from .measure import TooLong, message_of, release_unused, summary, within
 from .pipeline import Array, Pipeline, as_tuple
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -163,21 +163,21 @@ def measured(
 
 
 def shown(values: list[float]) -> str:
-    low, high = np.percentile(values, [25, 75])
-    return f"{median(values):.0f} ± {high - low:.0f}"
+    figures = summary(values)  # "ms" is the median, here of microseconds
+    return f"{figures['ms']:.0f} ± {figures['spread']:.0f}"
 
 
 def ratio(row: Row, column: str) -> str:
     """The fastest of gpuop over the fastest peer; a difference within half of either spread is a tie."""
     sides = []
-    for own in (True, False):
-        entries = [known[column] for name, known in row.items() if name.startswith(OWN) == own]
+    for is_own in (True, False):
+        entries = [known[column] for name, known in row.items() if name.startswith(OWN) == is_own]
         if not entries:
             return "–"
         sides.append(min(entries, key=median))
-    spreads = [float(np.subtract(*np.percentile(values, [75, 25]))) for values in sides]
-    tie = abs(median(sides[0]) - median(sides[1])) <= max(spreads) / 2
-    return f"{median(sides[0]) / median(sides[1]):.2f}{' tie' if tie else ''}"
+    own, peer = map(summary, sides)
+    tie = abs(own["ms"] - peer["ms"]) <= max(own["spread"], peer["spread"]) / 2
+    return f"{own['ms'] / peer['ms']:.2f}{' tie' if tie else ''}"
 
 
 def lines_of(pipeline: Pipeline, label: str, row: Row) -> list[str]:

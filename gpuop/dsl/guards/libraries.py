@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.guards.standard_library import is_defined_in
+
 PACKAGES = ("numpy", "scipy", "skimage")
 # Parts of module names whose functions draw random numbers, read files, or start from random numbers
 CHANGING_PARTS = {
@@ -38,8 +40,7 @@ def is_library_constant(value: Any) -> bool:
         return any(getattr(module, value.__name__, None) is value for module in modules)
     if isinstance(value, type):
         module = value.__module__
-        is_defined = module in sys.modules and getattr(sys.modules[module], value.__name__, None) is value
-        return is_defined and _is_of_steady_part(module) and value.__name__ not in ASKING
+        return is_defined_in((module,), value) and _is_of_steady_part(module) and value.__name__ not in ASKING
     if isinstance(value, BuiltinFunctionType):  # of a module: a method has the state of its object
         owner = value.__self__
         if owner is not None and not isinstance(owner, ModuleType):

@@ -85,9 +85,8 @@ class PreparedStagedCall:
         prepared, backend = self.plan(), self.backend
         if prepared is None:
             return NotImplemented
-        outs = (
-            [] if out is None else checked(self.results, out, ())
-        )  # they may lie over arguments, which are copied first
+        # results may lie over arguments, which are copied first
+        outs = [] if out is None else checked(self.results, out, ())
         if outs is None:
             return NotImplemented
         values: dict[int, Argument] = {}
