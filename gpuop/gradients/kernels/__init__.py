@@ -1,0 +1,1 @@
+"""Derivatives of one kernel, as kernels."""
