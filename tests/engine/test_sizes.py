@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop.base.config import config
+from gpuop.base.system import LOWER
 from gpuop.dsl import *
-from gpuop.engine.jit import background, sizes
+from gpuop.engine.jit import sizes
+from gpuop.runtime.base import background
 from gpuop.runtime.base.compiled import CompilingBackend
 from gpuop.runtime.devices import current
 
@@ -221,11 +224,117 @@ def test_declared_tiers():
         assert pipeline.settings()[-1] == dynamic
 
 
+# --- behind the calls -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endless_turns(monkeypatch):
+    """A turn ends when the job wants the interpreter no longer: nothing depends on time."""
+    monkeypatch.setattr(background, "TURN", -1)
+
+
+def test_calls_go_on_while_a_driver_compiles_their_size(built, monkeypatch, endless_turns):
+    """None waits for a driver that never returns; when it does, the next one has kernels of its size."""
+    pipeline, x = gp.pipeline(lambda image: slopes(gp.ScalarField(image))), of_numbers((87, 61))
+    start, end = threading.Event(), threading.Event()
+    build = type(current()).build
+
+    def slow(self, program, binary):
+        start.set()
+        assert end.wait(60)
+        return build(self, program, binary)
+
+    meet(pipeline)
+    results = [pipeline(x) for _ in range(sizes.OFTEN - 1)]
+    monkeypatch.setattr(type(current()), "build", slow)
+    monkeypatch.setattr(sizes, "later", background.later)
+    results += [pipeline(x)]
+    assert start.wait(60)
+    results += [pipeline(x) for _ in range(50)]
+    before = len(built)
+    end.set()
+    background.settle()
+    results += [pipeline(x) for _ in range(3)]
+    assert len(built) == before + 1 and "compiled for this size, which has come often" in pipeline.explain(x)
+    assert all(result.tobytes() == results[0].tobytes() for result in results)
+
+
+def test_calls_give_turns_until_their_size_is_compiled(built, monkeypatch):
+    pipeline, x = gp.pipeline(lambda image: slopes(gp.ScalarField(image))), of_numbers((81, 67))
+    jobs, turns = [], []
+    monkeypatch.setattr(sizes, "later", jobs.append)
+    monkeypatch.setattr(sizes, "give_turn", lambda: turns.append(len(jobs)))
+    meet(pipeline)
+    for _ in range(sizes.OFTEN - 1):
+        pipeline(x)
+    assert not jobs and not turns
+    for _ in range(5):
+        pipeline(x)
+    assert len(jobs) == 1 and turns == [1] * 5
+    jobs[0]()
+    for _ in range(5):
+        pipeline(x)
+    assert len(turns) == 5
+
+
 def test_jobs_run_in_a_thread_of_their_own():
     done = []
     background.later(lambda: done.append(threading.current_thread()))
     background.settle()
     assert done and done[0] is not threading.current_thread() and done[0].daemon
+
+
+def test_a_turn_ends_with_what_the_job_computes(endless_turns):
+    start, go, results = threading.Event(), threading.Event(), []
+
+    def job():
+        start.set()
+        go.wait(60)
+        results.extend(n * n for n in range(1000))
+
+    background.later(job)
+    assert start.wait(60) and not results
+    go.set()
+    background.give_turn()
+    assert len(results) == 1000
+    background.give_turn()  # there is no job
+
+
+def test_the_process_is_as_it_was_but_while_a_job_computes(endless_turns):
+    def state():
+        return round(sys.getswitchinterval() * 1e6), gc.get_threshold()
+
+    before, states = state(), []
+
+    def driver():
+        background.give_turn()  # nobody waits for a driver
+        states.append(state())
+        priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        raise ZeroDivisionError
+
+    def job():
+        states.append(state())
+        with pytest.raises(ZeroDivisionError):
+            background.in_driver(driver)
+        states.append(state())
+
+    priorities = [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
+    background.later(job)
+    background.settle()
+    computing = (round(background.SWITCH * 1e6), (*before[1][:2], background.NEVER))
+    assert states == [computing, before, computing] and state() == before
+    assert priorities[1] == priorities[0] + LOWER or sys.platform != "linux"
+
+
+def test_what_somebody_sets_while_a_job_computes_stays():
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    try:
+        background.later(lambda: (sys.setswitchinterval(0.003), gc.set_threshold(900, 8, 7)))
+        background.settle()
+        assert sys.getswitchinterval() == pytest.approx(0.003) and gc.get_threshold() == (900, 8, 7)
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*threshold)
 
 
 def test_processes_end_while_sizes_are_compiled():

@@ -16,7 +16,6 @@ from typing import Any
 from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
 from gpuop.engine.evaluate import plan_on, prepare
-from gpuop.engine.jit.background import later
 from gpuop.engine.jit.call import Trace
 from gpuop.engine.jit.tier import Family, Tier
 from gpuop.fusion.iteration import kernels
@@ -28,6 +27,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.visit import expressions
 from gpuop.passes.dynamic_extents import key_of, opened
+from gpuop.runtime.base.background import give_turn, later
 
 OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
@@ -138,8 +138,12 @@ def called(trace: Trace) -> None:
     if tier is None or tier.reason or tier.own is not None:
         return
     tier.calls += 1
-    if tier.calls == OFTEN and config.specialize == "auto":
+    if tier.calls < OFTEN or config.specialize != "auto":
+        return
+    if tier.calls == OFTEN:
         later(partial(copy_context().run, _compile_size, weakref.ref(trace)))
+    if not tier.failed:
+        give_turn()
 
 
 def _compile_size(reference: Callable[[], Trace | None]) -> None:

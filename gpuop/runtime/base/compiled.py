@@ -21,6 +21,7 @@ from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
 from gpuop.passes.assertions import assertions, failure, report_asserts
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch
+from gpuop.runtime.base.background import in_driver
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch, OneByOne
 from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
@@ -113,7 +114,7 @@ class CompilingBackend(Backend):
         missing = {source.text: source for source in sources if source.extents and open_[source.text] is None}
         codes: dict[str, Any] = {}
         for program in self.program_cache.texts([*closed, *missing.values()]):
-            built = self._built(program)
+            built = in_driver(partial(self._built, program))
             codes |= {source.identity: code for source, code in zip(program.sources, built, strict=True)}
         for text, source in missing.items():
             open_[text] = self.codes[text] = codes[source.identity]
