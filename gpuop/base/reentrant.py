@@ -50,6 +50,6 @@ def context(function: Callable[Arguments, Iterator[Value]]) -> Callable[Argument
 
     @wraps(function)
     def reentrant(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Entered[Value]:
-        return Entered(partial(manager, *args, **kwargs), function.__name__)
+        return Entered(partial(manager, *args, **kwargs), function.__name__.strip("_"))
 
     return reentrant

@@ -74,7 +74,7 @@ TESTS, PRODUCTS, SLOPES = "Tests", "Products", "Derivatives, means and interpola
 NEW_AXIS = "a new axis is the grid's, unless it stands behind one of the tensor's"
 TABLE = {
     "where": ArrayFunction(algebra.where, CHOICES, "with three arguments"),
-    "clip": ArrayFunction(algebra.clip, CHOICES, "None leaves a side open"),
+    "clip": ArrayFunction(choices.clip, CHOICES, "None leaves a side open"),
     "real": ArrayFunction(services.algebra["real"], CHOICES),
     "imag": ArrayFunction(services.algebra["imag"], CHOICES),
     "angle": ArrayFunction(algebra.angle, CHOICES),

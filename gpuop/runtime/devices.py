@@ -15,7 +15,7 @@ from gpuop.base.config import config
 from gpuop.base.errors import DeviceError, GpuopError
 from gpuop.base.misspelt import hinted
 from gpuop.base.records import dataclass
-from gpuop.base.reentrant import context
+from gpuop.base.reentrant import Entered, context
 from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.current_queue import Key, in_use, queue_of
@@ -179,7 +179,13 @@ def open_device(name: str | Device | None = None, checked: bool = False) -> Back
     if name is None:
         return current()
     config.check()
-    name = _specific(device_name(name))
+    device, opener = _listed(device_name(name))
+    return _opened_once(device.name, opener, checked)
+
+
+def _listed(name: str) -> tuple[Device, Any]:
+    """Return the device of a name and its opener; DeviceError if there is none."""
+    name = _specific(name)
     interpreters = [_reference(), *reference_gpus()]  # they need no driver, so none is loaded for them
     among = interpreters if name in [device.name for device, _ in interpreters] else discover()
     for device, opener in among:
@@ -187,7 +193,7 @@ def open_device(name: str | Device | None = None, checked: bool = False) -> Back
             continue
         if device.problem is not None:
             raise DeviceError(f"{name}: {device.problem}")
-        return _opened_once(device.name, opener, checked)
+        return device, opener
     all_devices = [device for device, _ in discover()]
     names = ", ".join(n for device in all_devices if device.problem is None for n in (device.name, *device.aliases))
     missing = "".join(f"; not {device.name}: {device.problem}" for device in all_devices if device.problem is not None)
@@ -261,9 +267,8 @@ def current() -> Backend:
     raise DeviceError("no device works, not even the reference")
 
 
-@context
 @hinted
-def use_device(name: str | Device | Backend, checked: bool = False) -> Iterator[Backend]:
+def use_device(name: str | Device | Backend, checked: bool = False) -> Entered[Backend]:
     """Use a device inside a `with`, in this thread, or this task of asyncio.
 
     Threads do not move one another's work: one that is started inside has the device that `set_device` chose, or the default.
@@ -281,8 +286,15 @@ def use_device(name: str | Device | Backend, checked: bool = False) -> Iterator[
         A context manager, which gives the Backend, any number of times.
 
     Raises:
-        DeviceError: there is no such device, or it fails the self-test.
+        DeviceError: there is no such device, at once; or, from the `with`, it fails the self-test.
     """
+    if not isinstance(name, Backend):
+        _listed(device_name(name))
+    return _use_device(name, checked)
+
+
+@context
+def _use_device(name: str | Device | Backend, checked: bool) -> Iterator[Backend]:
     choice = (name, checked or config.debug > 0)
     backend = opened(*choice)
     _chosen.set((*_chosen.get(), choice))

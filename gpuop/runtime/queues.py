@@ -202,11 +202,11 @@ def queue(
         if not isinstance(event, Event):
             raise SemanticError(f"`after=` takes Events, which `gp.submit` and `fetch` give, not {described(event)}")
         events.append(event)
-    return _inside(name, priority, events)
+    return _queue(name, priority, events)
 
 
 @context
-def _inside(name: str, priority: str, events: list[Event]) -> Iterator[Backend]:
+def _queue(name: str, priority: str, events: list[Event]) -> Iterator[Backend]:
     token = chosen.set((name, priority))
     try:
         backend = current()

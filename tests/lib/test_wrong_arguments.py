@@ -92,3 +92,18 @@ def test_dtypes_of_results_that_there_are_not():
     ):
         with pytest.raises(TypeError, match="`output` is a dtype or an array, not 'foo'"):
             call()
+
+
+@pytest.mark.parametrize("of", [np.asarray, gp.ScalarField])
+@pytest.mark.parametrize("name", ["generic_laplace", "generic_gradient_magnitude"])
+def test_functions_of_derivatives_that_compute_with_arrays(of, name):
+    function = getattr(gp.ndimage, name)
+    for derivative, own in ((scipy.ndimage.sobel, "sobel"), (scipy.ndimage.gaussian_filter1d, "gaussian_filter1d")):
+        sentence = f"scipy's {own} computes with NumPy arrays: give one of gpuop, as `gp.ndimage.{own}`"
+        with pytest.raises(gp.SemanticError, match=sentence):
+            function(of(IMAGE), derivative)
+    with pytest.raises(gp.SemanticError, match=r"returns a Field, as `gp.ndimage.sobel`, not None"):
+        function(of(IMAGE), lambda *_: None)
+    with gp.use_device("reference"):
+        actual = np.asarray(function(of(IMAGE), gp.ndimage.sobel))
+    np.testing.assert_allclose(actual, getattr(scipy.ndimage, name)(IMAGE, scipy.ndimage.sobel), rtol=1e-6, atol=1e-5)

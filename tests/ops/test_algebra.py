@@ -298,6 +298,29 @@ def test_clip_at_ends_that_the_dtype_does_not_hold(ends):
         np.clip(gp.ScalarField(array), 300, 400)
 
 
+BOUNDS = [
+    {"min": 0.25},
+    {"max": 0.5},
+    {"min": 0.25, "max": 0.5},
+    {"min": None, "max": 0.5},
+    {"a_min": 0.25, "a_max": None},
+]
+
+
+@pytest.mark.daily
+def test_clip_by_keywords():
+    x = np.float32([-2, 0.25, 0.5, 3])
+    for bounds in BOUNDS:
+        np.testing.assert_array_equal(np.clip(gp.ScalarField(x), **bounds).numpy(), np.clip(x, **bounds), strict=True)
+    wrong = {"a_min": 0, "max": 1}, {"a_min": 0, "a_max": 1, "min": 0}, {"a_min": 0}, {"a_max": 1}
+    for bounds in wrong:
+        with pytest.raises((TypeError, ValueError)) as expected:
+            np.clip(x, **bounds)
+        with pytest.raises(gp.SemanticError, match="clip: ") as caught:
+            np.clip(gp.ScalarField(x), **bounds)
+        assert isinstance(caught.value, expected.type)
+
+
 def test_shapes_that_go_together(device):
     vectors, scalars, big = image(4, 5, 3), image(4, 5), image(4, 5, 7, 7)
     v, s, b = gp.VectorField(vectors), gp.ScalarField(scalars), gp.MatrixField(big)

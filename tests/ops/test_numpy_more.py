@@ -208,3 +208,12 @@ def test_what_numpy_has_as_views_costs_no_pass_before_an_operator() -> None:
     ]
     for view in views:
         assert len(plan(program([(view * view + 1).node])).launches) == 1, view
+
+
+def test_correlations_of_numbers_are_refused_as_by_numpy():
+    for a, v in ((2.0, 3.0), ([2.0], 3.0), (2.0, [3.0])):
+        with pytest.raises(ValueError, match="object of too small depth"):
+            np.correlate(np.asarray(a), np.asarray(v))
+        with pytest.raises(ValueError, match="correlate takes rows, not numbers"):
+            np.correlate(gp.asarray(a), gp.asarray(v))
+        np.testing.assert_array_equal(np.convolve(gp.asarray(a), gp.asarray(v)).numpy(), np.convolve(a, v))

@@ -210,3 +210,18 @@ def test_devices_are_named_or_listed():
             gp.use_device(wrong),
         ):
             pass
+
+
+def test_a_device_that_there_is_not_is_refused_without_its_block():
+    for name, sentence in (("gpu7", "there is no device 'gpu7'; found: "), (3, "a device is a name, ")):
+        with pytest.raises(gp.DeviceError, match=sentence):
+            gp.use_device(name)
+
+
+@pytest.mark.parametrize("name", ["use_device", "queue", "schedule", "profile"])
+def test_a_context_without_its_block_has_no_attributes(name):
+    arguments = {"use_device": ["reference"], "queue": ["io"], "schedule": ["plain"], "profile": []}[name]
+    with pytest.raises(
+        AttributeError, match=rf"`gp.{name}\(…\)` alone has no attribute 'name': it begins with its block"
+    ):
+        getattr(gp, name)(*arguments).name

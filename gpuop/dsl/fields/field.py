@@ -19,11 +19,9 @@ from gpuop.dsl.fields.from_arrays import (
     Placeholder,
     as_field,
     check_fits,
-    check_holds,
     folding,
     host_array,
     is_device_array,
-    is_dtyped,
     kind_made,
 )
 from gpuop.dsl.fields.names import names_given
@@ -81,9 +79,9 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             check_fits(array.type, tensor_order, dtype)
             self._stand_for(array.node, array.named(dims).kind if dims else array.kind)
         else:
-            self._from(array, lambda a: as_field(a, tensor_order, dtype, copy, dims), copy)
+            self._from(array, lambda a: as_field(a, tensor_order, dtype, copy, dims), copy, dtype)
 
-    def _from(self, array: ArrayLike, make: Making, copy: bool = True) -> None:
+    def _from(self, array: ArrayLike, make: Making, copy: bool = True, dtype: Any = None) -> None:
         name = "".join(names_given(1))
         if is_device_array(array):
             node, kind = services.above.adopt(array, make, copy, name)
@@ -92,10 +90,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             node = Leaf(kind.folded, Deferred(array, folding(make), kind), name=name)
         else:
             with HostSpan("convert"):
-                host = host_array(array)
+                host = host_array(array, dtype)
                 kind, values = make(host)
-                if not is_dtyped(array):
-                    check_holds(host, kind.dtype)
                 check_axes(kind)  # before any value is copied
                 node = Leaf(kind.folded, HostArray(values().reshape(kind.folded.array_shape)), name=name)
         self._stand_for(node, kind)

@@ -168,11 +168,17 @@ def _is_huge(array: Array) -> bool:
     return array.dtype.kind == "f" and array.size > 0 and bool(np.abs(array).max() >= 2**63)
 
 
-def host_array(value: ArrayLike) -> Array:
-    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
+def host_array(value: ArrayLike, dtype: Any = None) -> Array:
+    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64.
+
+    Args:
+        dtype: of the field that is made of it; numbers and lists then keep the digits that NumPy gives them.
+    """
     array = numbers(value)
     if is_dtyped(value):
         return array
+    if dtype is not None and not is_unorm8(dtype):
+        return _digits(array, FieldType((), (), dtype).dtype)
     kind = array.dtype.kind
     if kind in "iuO" and array.size:
         low, high = int(array.min()), int(array.max())
@@ -181,6 +187,18 @@ def host_array(value: ArrayLike) -> Array:
             what = "an integer of this list" if array.ndim else "this integer"
             raise SemanticError(f"{what} does not fit int32; give a NumPy array of {wide}")
     return array.astype({"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(kind, array.dtype.name))
+
+
+def _digits(array: Array, dtype: str) -> Array:
+    """Numbers of Python as an array of numbers; SemanticError where the dtype of their field does not hold them."""
+    check_holds(array, dtype)
+    if array.dtype.kind != "O":
+        return array
+    try:
+        result: Array = array.astype(dtype if dtype in INTEGERS else "float64")
+    except OverflowError:
+        raise SemanticError(f"an integer beyond ±{np.finfo(float).max:.1e} does not fit {dtype}") from None
+    return result
 
 
 def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
@@ -204,16 +222,25 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
 
 def check_holds(array: Array, dtype: str) -> None:
     """Refuse numbers of Python that an integer dtype does not hold; NumPy raises OverflowError or ValueError."""
-    if array.dtype.kind not in "iuf" or dtype not in INTEGERS or not array.size:
-        return
+    if dtype in INTEGERS and (outside := numbers_outside(array, dtype)).size:
+        ends = np.iinfo(dtype)
+        raise SemanticError(f"{np.asarray(outside[0]).item()} does not fit {dtype}, which is {ends.min} to {ends.max}")
+
+
+def numbers_outside(array: Array, dtype: str) -> Array:
+    """The numbers of an array, in a row, that an integer dtype does not hold, whatever their fractions."""
     ends = np.iinfo(dtype)
     if array.dtype.kind == "f":
         whole = np.trunc(array.astype("float64"))
-        outside = array[~((whole >= ends.min) & (whole < ends.max + 1.0))]
+        outside = ~((whole >= ends.min) & (whole < ends.max + 1.0))
     else:
-        outside = array[(array < ends.min) | (array > ends.max)]
-    if outside.size:
-        raise SemanticError(f"{outside[0].item()} does not fit {dtype}, which is {ends.min} to {ends.max}")
+        outside = (array < ends.min) | (array > ends.max) if array.dtype.kind in "iuO" else np.zeros(array.shape, bool)
+    return np.extract(outside, array)
+
+
+def is_unorm8(dtype: Any) -> bool:
+    """Return whether a dtype is that of colours, which NumPy has not."""
+    return isinstance(dtype, str) and dtype == "unorm8"
 
 
 def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> Made:
@@ -224,7 +251,7 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any 
         raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
     check_numbers(array.dtype)
     split = array.ndim - order
-    if isinstance(dtype, str) and dtype == "unorm8":
+    if is_unorm8(dtype):
         if array.dtype != np.uint8:
             raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
         color = FieldType(array.shape[:split], array.shape[split:], dtype, dims)

@@ -73,7 +73,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
         )
     if (dtype is not None or isinstance(shape, FieldType)) and number(fill_value) is not None:
         return filled(_declared(shape, dtype, None), fill_value)
-    value = host_array(fill_value)
+    declared = shape.dtype if dtype is None and isinstance(shape, FieldType) else dtype
+    value = host_array(fill_value, declared)
     kind = _declared(shape, dtype, value.dtype)
     if not value.ndim:
         return filled(kind, value[()] if isinstance(fill_value, (np.generic, np.ndarray)) else fill_value)

@@ -303,7 +303,7 @@ def angle(z: Operand, deg: bool = False) -> Field:
 
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
-    """numpy.clip; None leaves a side open, and so does a Python integer outside the range of an integer field."""
+    """Return values between bounds; None leaves a side open, and so does a Python integer beyond those of an integer field."""
     if isinstance(a, Field) and np.dtype(_dtype_of(a)).kind in "iu":
         ends = np.iinfo(_dtype_of(a))
         a_min = None if type(a_min) is int and a_min <= ends.min else a_min

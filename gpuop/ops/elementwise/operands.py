@@ -10,7 +10,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
-from gpuop.dsl.fields.from_arrays import NUMERIC, Placeholder, numbers
+from gpuop.dsl.fields.from_arrays import NUMERIC, Placeholder, is_dtyped, numbers, numbers_outside
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ops.layout.layouts import grids_spread
 
@@ -29,14 +29,27 @@ def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:
     """Return an array of a tensor's shape as one for every point, and one that broadcasts to a field's shape as a Field."""
     shape = _shape(value)
     if shape in {tuple(f.tensor_shape) for f in fields} - {()}:
-        return _unnamed(Parameter(value))
+        dtype = wide_dtype(value, fields)
+        return _unnamed(Parameter(value if dtype is None else np.asarray(value, dtype)))
     for f in fields:
         if f.field_shape and shape and (tuple(f.type.array_shape) == shape or _stretches(value, shape, f)):
             grid = len(shape) - len(f.tensor_shape)
+            dtype = wide_dtype(value, fields)
             if shape[grid:] == tuple(f.tensor_shape):
-                return _unnamed(Field(value, len(f.tensor_shape)))
+                return _unnamed(Field(value, len(f.tensor_shape), dtype))
             return _unnamed(Field(np.reshape(value, shape[:grid]), 0))
     return value
+
+
+def wide_dtype(value: Operand, fields: Sequence[Field]) -> str | None:
+    """Return the dtype that a list of numbers has beside fields of 64 bits; None: its own."""
+    if is_dtyped(value):
+        return None
+    array, dtypes = numbers(value), {str(f.dtype) for f in fields}
+    if array.dtype.kind in "fc":
+        return {"f": "float64", "c": "complex128"}[array.dtype.kind] if dtypes & {"float64", "complex128"} else None
+    fits = "int64" in dtypes and array.dtype.kind in "iuO" and not numbers_outside(array, "int64").size
+    return "int64" if fits else None
 
 
 def _stretches(value: Operand, shape: tuple[int, ...], field: Field) -> bool:

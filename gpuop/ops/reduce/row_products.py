@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.base.errors import SemanticError
+from gpuop.base.errors import ArgumentError, SemanticError
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
@@ -161,7 +161,10 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Field:
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Field:
     """numpy.correlate."""
-    one, other = _rows("correlate", a, v)
+    one, other = _operands("correlate", a, v)
+    if not (one.ndim and other.ndim):
+        raise ArgumentError("correlate takes rows, not numbers: `np.convolve` takes these, or give rows of one value")
+    one, other = _rows("correlate", one, other)
     turned = flip(_conjugate(other))
     if one.size >= other.size:
         return _convolved("correlate", one, turned, mode, (other.size - 1) // 2)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError
+from gpuop.base.errors import ArgumentError, SemanticError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
+from gpuop.ops.elementwise import algebra
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype, narrowed, where, widened
 from gpuop.ops.elementwise.operands import beside
 from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS
@@ -19,6 +20,18 @@ from gpuop.ops.layout.axes import a_field, whole_number
 from gpuop.ops.reduce.functions import called as reduction
 
 Operand = Any  # a Field or a number
+UNSET: Any = np._NoValue
+
+
+def clip(a: Any, a_min: Any = UNSET, a_max: Any = UNSET, *, min: Any = UNSET, max: Any = UNSET) -> Any:
+    """numpy.clip: bounds are `a_min` and `a_max`, or `min=` and `max=`."""
+    if a_min is UNSET and a_max is UNSET:
+        return algebra.clip(a, *(None if bound is UNSET else bound for bound in (min, max)))
+    if a_min is UNSET or a_max is UNSET:
+        raise UnsupportedError("clip: `a_min` and `a_max` go together, None for an open side; or give `min=` or `max=`")
+    if min is not UNSET or max is not UNSET:
+        raise ArgumentError("clip: bounds are `a_min` and `a_max`, or `min=` and `max=`, not both")
+    return algebra.clip(a, a_min, a_max)
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Field:

@@ -77,7 +77,7 @@ def _either(target: Field, index: FieldIndex, new: Callable[[Place, Reading], An
 def _beside(target: Field, index: FieldIndex, values: Any) -> Field:
     """Return the values as a field of the target's dtype that broadcasts to the part."""
     if not isinstance(values, Field):
-        array = host_array(values)
+        array = host_array(values, target.dtype)
         values = Field(array, max(0, array.ndim - max(len(OWN), len(target.field_shape))))
     part = tuple(axis.extent for axis in index.axes(target.type))
     shape = tuple(values.type.array_shape)

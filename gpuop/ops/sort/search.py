@@ -10,12 +10,13 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import INTEGERS, host_array, numbers_outside
 from gpuop.dsl.fields.from_arrays import Array as Numbers
-from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
+from gpuop.ops.elementwise.operands import wide_dtype
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.reorder import take
 from gpuop.ops.select.thresholds import least
@@ -97,8 +98,11 @@ def _beyond(name: str, edges: Numbers, values: Field, side: str) -> Field:
 def _among(a: Field, v: Any, side: str) -> Field:
     """Return the number of a field's values at or below each of others, in a dtype that holds both."""
     if not isinstance(v, Field) and (isinstance(v, NUMBERS) or not isinstance(v, np.ndarray)):
-        array = host_array(v)
-        v = Field(array.astype(common_dtype((a, array.dtype.type(0).item()))) if array.dtype.kind != "c" else array)
+        array = host_array(v, wide_dtype(v, [a]))
+        exact = array.dtype.kind in "iu" and a.dtype in INTEGERS and numbers_outside(array, str(a.dtype)).size
+        v = Field(
+            array if exact or array.dtype.kind == "c" else array.astype(common_dtype((a, array.dtype.type(0).item())))
+        )
     a, v = ordered("searchsorted", a), ordered("searchsorted", v)
     common = np.result_type(str(a.dtype), str(v.dtype)).name
     a, v = astype(a, common), astype(v, common)

@@ -16,6 +16,7 @@ from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.data_dependent_shapes import integers, on_device, on_host
 from gpuop.ops.elementwise.algebra import apply, astype
+from gpuop.ops.elementwise.operands import wide_dtype
 from gpuop.ops.layout.axes import Axis, a_field, axes_of
 from gpuop.ops.layout.gather import Place, Reading, apart, gathered
 from gpuop.ops.layout.join import stack
@@ -81,7 +82,9 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Field:
     """numpy.isin: by a search in the sorted values."""
-    fields = [v if isinstance(v, Field) else Field(v) for v in (element, test_elements)]
+    sides = element, test_elements
+    typed = [v for v in sides if isinstance(v, Field)]
+    fields = [v if isinstance(v, Field) else Field(v, 0, wide_dtype(v, typed)) for v in sides]
     dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in fields))  # holds the values of both
     values, among = (ordered("isin", v.astype(dtype)) for v in fields)
     row, out = sort(ravel(among)), values.type.replace(dtype="bool")

@@ -43,7 +43,7 @@ def schedule(method: str, **parameters: SupportsIndex) -> AbstractContextManager
     unknown = next((name for name in parameters if name not in methods[method]), None)
     if unknown is not None:
         raise SemanticError(f"the schedule {method!r} has no parameter {unknown}; it has {', '.join(methods[method])}")
-    return _pinning(Pin(method, tuple(sorted((name, _counted(name, n)) for name, n in parameters.items()))))
+    return _schedule(Pin(method, tuple(sorted((name, _counted(name, n)) for name, n in parameters.items()))))
 
 
 def _counted(name: str, value: SupportsIndex) -> int:
@@ -53,7 +53,7 @@ def _counted(name: str, value: SupportsIndex) -> int:
 
 
 @context
-def _pinning(pin: Pin) -> Iterator[None]:
+def _schedule(pin: Pin) -> Iterator[None]:
     token = _pin.set(pin)
     try:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpuop.base.errors import ArgumentError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import axes_of, axis_of, each, edge, rank, result_dtype
@@ -90,11 +91,27 @@ def _summed(
     of: Callable[[Field], Field],
 ) -> Field:
     chosen = axes_of(axes, rank(field))
+    _refuse_of_scipy(derivative)
     total: Any = None
     for axis, outside in zip(chosen, each(mode, len(chosen), "mode"), strict=True):
-        result = of(derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {})))
+        slope = derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {}))
+        if not isinstance(slope, Field):
+            raise ArgumentError(
+                f"a function of derivatives returns a Field, as `gp.ndimage.sobel`, not {described(slope)}"
+            )
+        result = of(slope)
         total = result if total is None else total + result
     return in_dtype(field, dtype) if total is None else total.astype(dtype)
+
+
+def _refuse_of_scipy(derivative: Derivative) -> None:
+    module, name = getattr(derivative, "__module__", None) or "", getattr(derivative, "__name__", "")
+    if module.partition(".")[0] == "scipy":
+        own = name if module.startswith("scipy.ndimage.") else "sobel"
+        raise ArgumentError(
+            f"the function of derivatives gets Fields and returns a Field, and scipy's {name} computes with NumPy arrays: "
+            f"give one of gpuop, as `gp.ndimage.{own}`"
+        )
 
 
 @takes_arrays()
