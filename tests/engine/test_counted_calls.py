@@ -9,6 +9,7 @@ import pytest
 import scipy.ndimage
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.runtime.cuda.launch import CudaLaunches
 from gpuop.runtime.devices import current
@@ -65,6 +66,35 @@ def test_a_function_of_the_library(driver):
     assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5)) <= 42  # two kernels
     assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5, output=out)) <= 45
     np.testing.assert_allclose(out, scipy.ndimage.gaussian_filter(A, 1.5), rtol=1e-5)
+
+
+def test_numbers_as_arguments(driver, monkeypatch):
+    """Weights that other calls have others of, 25 arguments of a kernel: set once, and anew where they change."""
+    monkeypatch.setattr(config, "specialize", "auto")
+    weights = [np.random.default_rng(n).integers(-9, 9, (5, 5)).astype(float) for n in range(4)]
+    a = np.random.default_rng(9).integers(-99, 99, A.shape).astype(np.float32)
+    for n in (0, 1, 2, 3, 3, 2, 3, 1, 1, 2):
+        same_bits(gp.ndimage.correlate(a, weights[n]), scipy.ndimage.correlate(a, weights[n]))
+    assert counted(lambda: gp.ndimage.correlate(a, weights[3])) <= 56
+    same_bits(gp.ndimage.correlate(a, weights[2]), scipy.ndimage.correlate(a, weights[2]))
+
+
+def test_threads_have_numbers_of_their_own(driver, monkeypatch):
+    monkeypatch.setattr(config, "specialize", "auto")
+    add, wrong = gp.pipeline(lambda a, n: gp.ScalarField(a) + n), []
+    for n in range(3):
+        add(A, float(n))
+
+    def work(n):
+        for _ in range(60):
+            wrong.extend([n] * (not np.array_equal(add(A, float(n)), A + np.float32(n))))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
 
 
 class Far(Reference):

@@ -133,6 +133,32 @@ def test_scalars_change(driver):
         same_bits(launches.run(*given), A * np.float32(factor) + np.float32(-3))
 
 
+def test_numbers_are_set_where_they_have_changed(driver, monkeypatch):
+    """The same tuple is not set again, another one is, of the same numbers too; all kinds of floats arrive as they are."""
+    gain, offset, places = gp.Parameter(2.0), gp.Parameter(np.zeros(3, "f")), []
+    body = gp.operator(lambda a, g, o: _readTensor(a) * g + _readTensor(o)[1])
+    launches = Launches(driver, body(gp.ScalarField(A), gain, offset))
+    kinds = [node.type.planes if node.by_value else 0 for node in launches.program.leaves.values()]
+    set_numbers, a = launch.Arguments.set_numbers, in_guarded(A)
+    monkeypatch.setattr(
+        launch.Arguments, "set_numbers", lambda self, *rest: places.append(rest[0]) or set_numbers(self, *rest)
+    )
+    one, other, more = ((number,) for number in (3.0, 3.0, -0.0))
+    offsets = [(0.0, value, 0.0) for value in (np.inf, -1.5, float(np.float32(1e-45)), np.nan)]
+    runs = [
+        (one, offsets[1], 2),
+        (one, offsets[1], 0),
+        (other, offsets[1], 1),
+        (more, offsets[0], 2),
+        (more, offsets[2], 1),
+    ]
+    for factor, three, changes in (*runs, (one, offsets[3], 2), (one, offsets[3], 0)):
+        before = len(places)
+        result = launches.run(*[a if not n else three if n == 3 else factor for n in kinds])
+        same_bits(result, A * np.float32(factor[0]) + np.float32(three[1]))
+        assert len(places) - before == changes
+
+
 def test_extents_are_arguments(driver):
     """A text for all sizes is passed those of the list."""
     shifted = gp.operator(dynamic=True)(lambda a: _readTensor(a, _row, _column + 1) * 2)

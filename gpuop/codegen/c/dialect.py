@@ -209,4 +209,4 @@ class Source:
 def scalars_of(param: FieldParam, values: Sequence[Any]) -> list[Any]:
     """Scalars that a by-value argument is passed as."""
     kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
-    return [kind(value) for value in values]
+    return list(np.array(values, kind))

@@ -105,6 +105,11 @@ class Arguments:
         """Set an address, or a NumPy scalar."""
         self.cells[number] = value if isinstance(value, int) else int.from_bytes(value.tobytes(), "little")
 
+    def set_numbers(self, first: int, param: FieldParam, numbers: Argument) -> None:
+        """Set the numbers of a by-value argument, from a place on."""
+        for n, scalar in enumerate(scalars_of(param, numbers), first):
+            self.set(n, scalar)
+
 
 def _fill(memory: CudaMemory, fill: Fill, stream: Any = None) -> None:
     cu, stream = memory.cu, memory.cu_stream if stream is None else stream
@@ -158,7 +163,7 @@ class CudaLaunches(LaunchList):
     Attributes:
         cells: of each value, the places of its address among the arguments of all kernels.
         scalars: by-value arguments: the value, the parameter, and the place of the first of its numbers.
-        idle: arguments in memory that no run uses.
+        idle: arguments in memory that no run uses, with the tables of all kernels and the numbers that they have.
     """
 
     any_stream = True
@@ -173,7 +178,7 @@ class CudaLaunches(LaunchList):
             self._add(each.program.source, each.program.code, each.numbers)
         word, address = ctypes.c_uint, ctypes.c_void_p
         self.launch = alone("cuLaunchKernel", address, *[word] * 7, address, address, address)
-        self.idle: list[tuple[Arguments, list[int]]] = []
+        self.idle: list[tuple[Arguments, list[int], list[Any]]] = []
 
     def _add(self, source: Source, function: LoadedFunction, numbers: Sequence[int]) -> None:
         self.kernels.append((int(function.handle), (*size_of(source.threads, source.group), 0), len(self.flat)))
@@ -187,23 +192,25 @@ class CudaLaunches(LaunchList):
 
     def run(self, values: Values, memory: Values, stream: int = 0) -> dict[int, Any]:
         try:
-            arguments, tables = self.idle.pop()
+            arguments, tables, numbers = self.idle.pop()
         except IndexError:
             arguments = Arguments(self.flat)
             tables = [arguments.address + 8 * first for _, _, first in self.kernels]
+            numbers = [None] * len(self.scalars)
         cells, values, stream = arguments.cells, {**values, **memory}, stream or self.memory.handle
         for number, places in self.cells.items():
             address = values[number].address
             for place in places:
                 cells[place] = address
-        for number, param, place in self.scalars:
-            for n, scalar in enumerate(scalars_of(param, values[number]), place):
-                arguments.set(n, scalar)
+        for k, (number, param, place) in enumerate(self.scalars):
+            if values[number] is not numbers[k]:
+                arguments.set_numbers(place, param, values[number])
+                numbers[k] = values[number]
         for each, (function, size, _), table in zip(self.launches, self.kernels, tables, strict=True):
             if each.program.source.fills:
                 fill_outputs(self.memory, each.program.source, each.pick(values), stream)
             self.launch(function, *size, stream, table, None)
-        self.idle.append((arguments, tables))
+        self.idle.append((arguments, tables, numbers))
         return values
 
 
@@ -223,8 +230,7 @@ def kernel_launch(
     changed: list[Callable[[], None]] = []
 
     def adjust(position: int, scalars: Argument) -> None:
-        for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
-            values.set(k, scalar)
+        values.set_numbers(starts[position], source.arguments[position], scalars)
         for tell in changed:
             tell()
 

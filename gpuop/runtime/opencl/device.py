@@ -28,7 +28,7 @@ from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.opencl.arrays import OwnersByMark, bring, mapped_arrays, memory_of, new_buffer, new_queue, reach
 from gpuop.runtime.opencl.discovery import LATE, features_of, groups_of, planned_for, target_of
 from gpuop.runtime.opencl.launches import OpenCLLaunches
-from gpuop.runtime.opencl.programs import BoundKernel, OpenCLCode, binary_of, built, finish
+from gpuop.runtime.opencl.programs import BoundKernel, OpenCLCode, binary_of, built, finish, set_arguments
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
@@ -233,7 +233,7 @@ class OpenCL(CompilingBackend):
             return Launch(tuple(parts), lambda position, scalars: None)
         bound = BoundKernel(program.code)
         flat, starts = source.flattened(arguments, lambda buffer: buffer)
-        bound.kernel.set_args(*flat)
+        set_arguments(bound.kernel, 0, flat)
         if config.debug:
             parts.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
         enqueue = partial(self.cl.enqueue_nd_range_kernel, self.queue, bound.kernel, source.threads, source.group)
@@ -245,9 +245,8 @@ class OpenCL(CompilingBackend):
         return Launch(tuple(parts), adjust)
 
     @as_device_errors
-    def _set_arguments(self, kernel: Any, start: int, scalars: Iterable[Any]) -> None:
-        for k, scalar in enumerate(scalars, start):
-            kernel.set_arg(k, scalar)
+    def _set_arguments(self, kernel: Any, first: int, scalars: Iterable[Any]) -> None:
+        set_arguments(kernel, first, scalars)
 
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
         source, code = program.source, program.code
@@ -257,7 +256,10 @@ class OpenCL(CompilingBackend):
             except IndexError:
                 kernel = code.kernel()
             kernel = kernel.left if type(kernel) is End else kernel
-            kernel.set_args(*(arguments if source.direct else source.flattened(arguments, lambda buffer: buffer)[0]))
+            if source.direct:
+                kernel.set_args(*arguments)
+            else:
+                set_arguments(kernel, 0, source.flattened(arguments, lambda buffer: buffer)[0])
             for fill in source.filled(arguments) if source.fills else ():
                 self.fill(*fill)
             self.cl.enqueue_nd_range_kernel(self.queue, kernel, source.threads, source.group)

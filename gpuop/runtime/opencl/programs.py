@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from dataclasses import field
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from gpuop.base.finalizers import End
 from gpuop.base.records import dataclass
@@ -47,6 +50,14 @@ class BoundKernel:
         self.code, self.kernel = code, code.kernel()
         self.ended = End(self, code.idle.append)
         self.ended.left = self.kernel
+
+
+def set_arguments(kernel: Any, first: int, arguments: Iterable[Any]) -> None:
+    """Set arguments of a pyopencl kernel from a place on. Its `set_args` takes 20 µs for a number: it tries all else first."""
+    set_memory = kernel.set_arg
+    set_number = getattr(kernel, "_set_arg_buf", set_memory)
+    for place, value in enumerate(arguments, first):
+        (set_number if isinstance(value, np.generic) else set_memory)(place, value)
 
 
 @cache
