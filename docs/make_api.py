@@ -42,6 +42,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Fields": (
         *(gp.Field, gp.ScalarField, gp.VectorField, gp.MatrixField, gp.ColorField, gp.ComplexField, gp.Parameter),
         *(gp.asarray, gp.from_dlpack, gp.fromfunction, gp.is_big_tensor, gp.reduce, gp.scan, gp.evaluate, gp.iterate),
+        gp.vmap,
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.DeviceOperator, gp.precision),

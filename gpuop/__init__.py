@@ -65,6 +65,7 @@ NAMES = {  # definition of each name
     "tune": "gpuop.engine.tune.tune",
     "tuning": "gpuop.runtime.tuning.modes.tuning",
     "updated": "gpuop.ops.select.update.updated",
+    "vmap": "gpuop.transforms.vmap.vmap",
     "use_device": "gpuop.runtime.devices.use_device",
     "zeros": "gpuop.ops.create.computed_fields.zeros",
 }

@@ -66,6 +66,7 @@ from gpuop.runtime.queues import Event as Event
 from gpuop.runtime.queues import queue as queue
 from gpuop.runtime.tuning.modes import tuning as tuning
 from gpuop.scaleout.stream.stream import stream as stream
+from gpuop.transforms.vmap import vmap as vmap
 
 __version__: str
 MODULES: tuple[str, ...]
@@ -126,6 +127,7 @@ __all__ = [
     "tune",
     "tuning",
     "updated",
+    "vmap",
     "use_device",
     "zeros",
 ]

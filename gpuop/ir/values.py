@@ -77,7 +77,8 @@ class NoValues(LeafSource):
 
     def read(self) -> NoReturn:
         raise SemanticError(
-            "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on"
+            "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on, or for an "
+            "entry of what `gp.vmap` maps over"
         )
 
 

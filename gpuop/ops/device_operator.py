@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -109,6 +110,23 @@ def _complex(parts: Field, kind: FieldType) -> Field:
         return Reading().at(parts, [flat((*place, read.part), shape)])
 
     return gathered("deinterleave", kind, [parts], value, ())
+
+
+class TakesBatches(ABC):
+    """A function of arrays that computes a batch of them at once, along a new first axis."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> LibraryCost:
+        """The cost of a call, for predictions."""
+
+    @abstractmethod
+    def over_batch(self, count: int) -> TakesBatches:
+        """The function of so many arrays at once."""
+
+    @abstractmethod
+    def __call__(self, *arrays: Any) -> None:
+        """Fill the outputs, which are the last arrays."""
 
 
 @dataclass(frozen=True)

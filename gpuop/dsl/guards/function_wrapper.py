@@ -46,7 +46,10 @@ class FunctionWrapper(NearNames):
         self.preset: dict[str, Any] = {}
         if isinstance(function, functools.partial):
             self.first, self.preset, function = function.args, function.keywords, function.func
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # a wrapper can be called
+        updated = (
+            functools.WRAPPER_UPDATES if inspect.isfunction(function) else ()
+        )  # a wrapper has attributes of its own
+        functools.update_wrapper(self, function, updated=updated)  # type: ignore[arg-type]  # a wrapper can be called
         self.function, self.name = function, name or function.__name__
         self.signature, self.defaults = inspect.signature(function), defaults_of(function)
         parameters = self.signature.parameters.values()
@@ -150,9 +153,9 @@ class FunctionWrapper(NearNames):
 
 
 def defaults_of(function: Callable[..., Any]) -> tuple[Any, ...]:
-    """Defaults of the arguments of a function, which may be set at any time."""
-    by_name = function.__kwdefaults__ or {}
-    return function.__defaults__, *by_name.keys(), *by_name.values()
+    """Defaults of the arguments of a function, which may be set at any time; those of other callables are in signatures alone."""
+    by_name = getattr(function, "__kwdefaults__", None) or {}
+    return getattr(function, "__defaults__", None), *by_name.keys(), *by_name.values()
 
 
 def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:

@@ -8,6 +8,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.kernel import LibraryCost
 from gpuop.ir.types import FieldType
-from gpuop.ops.device_operator import apply_library
+from gpuop.ops.device_operator import TakesBatches, apply_library
 from gpuop.ops.layout.gather import own_place
 
 NAMES = {"c2c": "fft_library", "r2c": "rfft_library", "c2r": "irfft_library"}
@@ -94,7 +95,7 @@ def _own(field: Field) -> Field:
 
 
 @dataclass(frozen=True)
-class LibraryTransform:
+class LibraryTransform(TakesBatches):
     """An unscaled transform of NumPy or CuPy arrays.
 
     Attributes:
@@ -122,6 +123,10 @@ class LibraryTransform:
         each = 5.0 if self.kind == "c2c" else 2.5
         lengths = math.prod(max(self.shape[axis], self.into[axis]) for axis in self.axes)
         return LibraryCost(each * points * math.log2(max(lengths, 2)), len(self.axes))
+
+    def over_batch(self, count: int) -> LibraryTransform:
+        axes = tuple(axis + 1 for axis in self.axes)
+        return replace(self, shape=(count, *self.shape), into=(count, *self.into), axes=axes)
 
     def __call__(self, source: Any, result: Any) -> None:
         both = "complex64" if self.dtype == "float32" else "complex128"

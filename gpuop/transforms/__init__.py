@@ -1,0 +1,1 @@
+"""Transformations of functions of fields, by their recorded kernels."""
