@@ -60,7 +60,19 @@ BELOW = {  # what each room may import; the files beside the rooms are the publi
     "mpi": {"base", "scaleout"},
     "providers": {"array_namespace", "dsl", "engine", "ir"},
     "__main__": {"base", "engine"},
-    "__init__": {"base", "ir", "passes", "dsl", "ops", "gradients", "runtime", "engine", "transforms", "scaleout", "providers"}
+    "__init__": {
+        "base",
+        "ir",
+        "passes",
+        "dsl",
+        "ops",
+        "gradients",
+        "runtime",
+        "engine",
+        "transforms",
+        "scaleout",
+        "providers",
+    }
     | {"array_namespace", "cog", "fft", "linalg", "ndimage", "random"},
 }
 ROOMS = {  # the same, for folders in a room: those of the room that they may import
