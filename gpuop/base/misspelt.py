@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from gpuop.base.errors import meant
@@ -18,10 +18,15 @@ def keywords(signature: inspect.Signature) -> list[str]:
     return [p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
-def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
-    """Python message about the arguments of a call, with the nearest valid name."""
+def with_near_name(wrong: TypeError, signature: inspect.Signature, options: Sequence[str] = ()) -> str:
+    """Python message about the arguments of a call, with the nearest valid name.
+
+    Args:
+        options: names that the call takes besides those of the signature.
+    """
     before, unexpected, name = str(wrong).partition("unexpected keyword argument ")
-    return f"{before}{unexpected}{name}{meant(name[1:-1], keywords(signature))}" if unexpected else str(wrong)
+    near = meant(name[1:-1], [*keywords(signature), *options])
+    return f"{before}{unexpected}{name}{near}" if unexpected else str(wrong)
 
 
 def hinted(function: Function) -> Function:
@@ -39,7 +44,8 @@ def hinted(function: Function) -> Function:
             names = [name for name in keywords(signature) if name != "self"]
             shown = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
             message = with_near_name(wrong, signature).replace(function.__qualname__, shown)
-            raise TypeError(message if "Did you" in message else f"{message}; it takes {', '.join(names)}") from None
+            others = "" if "Did you" in message else f"; it takes {', '.join(names) or 'no arguments'}"
+            raise TypeError(f"{message}{others}") from None
 
     return cast(Function, call)
 

@@ -408,6 +408,72 @@ def test_misspelt_keywords_of_public_functions(package):
             assert f"unexpected keyword argument '{wrong}'. Did you mean '{near}'?" in str(caught.value), function
 
 
+@gp.pipeline
+def scaled(image, scale=1.0):
+    return gp.ScalarField(image) * scale
+
+
+@gp.pipeline
+def without_fields(image, device):
+    return gp.ScalarField(image) * device
+
+
+def objects_with_methods():
+    """Objects that users have, and the methods whose keywords nothing checks before Python does."""
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(ARRAY, dtype="float32")
+        state.next = state * 0.5
+        graph.probe(state, "state")
+    with gp.profile() as timeline:
+        pass
+    return (
+        graph,
+        graph.footprint(),
+        graph.window((0, 0), (2, 2)),
+        gp.Parameter(1.0),
+        timeline,
+    )
+
+
+def test_misspelt_keywords_of_methods():
+    """Of every keyword of every public method with four letters or more, the last but one left out."""
+    checked = set()
+    *others, timeline = objects_with_methods()
+    for each in (*others, timeline):
+        own = type(each)
+        for method in (name for name in vars(own) if not name.startswith("_") and inspect.isfunction(vars(own)[name])):
+            parameters = inspect.signature(getattr(each, method)).parameters.values()
+            named = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            if method not in getattr(own, "users", (method,)) or (own is type(timeline) and method != "save"):
+                continue  # it is for gpuop itself
+            for name in (name for name in named if len(name) > 3):
+                wrong = name[:-2] + name[-1]
+                with pytest.raises((TypeError, gp.SemanticError), match=f"'{wrong}'. Did you mean '{name}'\\?"):
+                    getattr(each, method)(**{wrong: 1})
+                checked.add((own.__name__, method))
+    assert {("ComputeGraph", "read"), ("Footprint", "window"), ("GraphWindow", "put"), ("Parameter", "set")} <= checked
+
+
+def test_misspelt_options_of_calls():
+    for call, wrong, near in (
+        (lambda: scaled(ARRAY, devcie="reference"), "devcie", "device"),
+        (lambda: scaled(ARRAY, otu=ARRAY), "otu", "out"),
+        (lambda: scaled(ARRAY, scal=2.0), "scal", "scale"),
+        (lambda: scaled.explain(ARRAY, devcie="reference"), "devcie", "device"),
+        (lambda: without_fields(ARRAY, devcie=2), "devcie", "device"),
+    ):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{wrong}'. Did you mean '{near}'\\?"):
+            call()
+    for name, wrong, near in (("sum", "axsi", "axis"), ("std", "ddfo", "ddof"), ("max", "keepdim", "keepdims")):
+        with pytest.raises(gp.SemanticError, match=f"`{wrong}=`; .* Did you mean '{near}'\\?"):
+            getattr(SCALAR, name)(**{wrong: 0})
+    graph = objects_with_methods()[0]
+    with pytest.raises(TypeError, match=r"step\(\) got an unexpected keyword argument 'steps'; it takes n$"):
+        graph.step(steps=3)
+    with pytest.raises(TypeError, match=r"run\(\) got an unexpected keyword argument 'steps'; it takes no arguments$"):
+        graph.run(steps=3)
+
+
 def test_keywords_that_nothing_is_near():
     for call in (gp.zeros, gp.random.uniform, gp.Parameter):
         names = ", ".join(inspect.signature(call).parameters)

@@ -174,6 +174,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         """The name of the device in use, such as "cuda:0": a field is evaluated there, wherever it comes from."""
         return services.above.device_in_use()
 
+    @hinted
     def to_device(self, device: str, /, *, stream: Any = None) -> Field:
         """The field itself, as the array API standard has it: `gp.use_device` says where fields are evaluated.
 
@@ -240,6 +241,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         values_seen()
         return services.above.evaluate(self)[0]
 
+    @hinted
     def fetch(self, out: Array | None = None) -> Any:
         """Evaluate and copy the values to the host, without waiting: `f.fetch().result()`, or `await f.fetch()`.
 
@@ -454,6 +456,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             )
         return services.array_functions[name](name, args, kwargs)
 
+    @hinted
     def astype(self, dtype: Any, *, copy: bool = True) -> Field:
         """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
 

@@ -149,6 +149,7 @@ class Parameter(CopyingApart, Field):
         object.__setattr__(self, "_source", source)
         self._stand_for(Leaf(kind, source, kind.planes <= SMALL_TENSOR, "".join(names_given(1))), None)
 
+    @hinted
     def set(self, value: ArrayLike) -> None:
         """Change the value; takes effect at the next evaluation or step. Safe from any thread.
 

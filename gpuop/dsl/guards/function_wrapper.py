@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from types import FunctionType
 from typing import Any, ClassVar, SupportsIndex, TypeVar
@@ -35,10 +35,12 @@ class FunctionWrapper(NearNames):
         first, preset: positional and keyword arguments of the wrapped `functools.partial`, if it is one.
         places: the number of arguments; -1 if some are not positional.
         recorded_by: the attributes that decide the recording.
+        options: names of arguments of a call that are not those of the function.
         users: the public names, which completion offers; all others are for gpuop itself.
     """
 
     recorded_by: ClassVar[tuple[str, ...]] = ("function", "receiver", "first", "preset")
+    options: ClassVar[tuple[str, ...]] = ()
     users: ClassVar[tuple[str, ...]] = ("name", "signature")
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
@@ -73,7 +75,7 @@ class FunctionWrapper(NearNames):
         defaults = defaults_of(self.function)
         if len(defaults) != len(self.defaults) or not all(map(is_, defaults, self.defaults)):
             self.signature, self.defaults = inspect.signature(self.function), defaults
-        bound = bind(self.signature, positional, self.preset | kwargs)
+        bound = bind(self.signature, positional, self.preset | kwargs, self.options)
         bound.apply_defaults()
         return bound
 
@@ -158,8 +160,14 @@ def defaults_of(function: Callable[..., Any]) -> tuple[Any, ...]:
     return getattr(function, "__defaults__", None), *by_name.keys(), *by_name.values()
 
 
-def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-    """Arguments of a call. The TypeError is that of Python, but an unknown name comes before a missing one."""
+def bind(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], options: Sequence[str] = ()
+) -> inspect.BoundArguments:
+    """Arguments of a call. The TypeError is that of Python, but an unknown name comes before a missing one.
+
+    Args:
+        options: names that the caller has taken out of the arguments.
+    """
     try:
         return signature.bind(*args, **kwargs)
     except TypeError as missing:
@@ -169,7 +177,7 @@ def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, 
         except TypeError as unknown:
             wrong = unknown
         many = f"; it takes {unannotated(signature)}" if "too many" in str(wrong) else ""
-        raise TypeError(f"{with_near_name(wrong, signature)}{many}") from None
+        raise TypeError(f"{with_near_name(wrong, signature, options)}{many}") from None
 
 
 def bind_of_library(

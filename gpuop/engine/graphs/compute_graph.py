@@ -21,6 +21,7 @@ from gpuop.base.errors import (
     naming_arguments,
 )
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.misspelt import hinted_methods
 from gpuop.base.system import in_forked_child
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.precisions import choosing
@@ -52,6 +53,7 @@ from gpuop.runtime.profile.profiler import Profile, profile
 from gpuop.runtime.tuning.chooser import limits_on
 
 
+@hinted_methods
 class ComputeGraph(StaysHere, NearNames):
     """A synchronous data-flow graph clocked by `step`.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted_methods
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Adjustable, HostArray
@@ -68,6 +69,7 @@ class WindowState:
     parted: bool
 
 
+@hinted_methods
 class GraphWindow:
     """The points [start, stop) of a graph's states, with the halo of so many steps; made by `graph.window`.
 

@@ -68,6 +68,7 @@ class Pipeline(Tokenized):
     """
 
     recorded_by = (*FunctionWrapper.recorded_by, "precision", "dynamic", "auto")
+    options = ("out", "device")
     users = (*FunctionWrapper.users, "explain", "footprint", "profile", "source", "window")
 
     def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted_methods
 from gpuop.base.records import dataclass
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.fusion.windows.halo_inference import Margin, ProgramHalo, infer_halo, iterate_halo, wider
@@ -20,6 +21,7 @@ from gpuop.ir.types import MOST_GRID, FieldType, Shape, is_integer
 Place = tuple[int, ...]
 
 
+@hinted_methods
 @dataclass(frozen=True)
 class Footprint:
     """The halo of results: how far around a point of the grid they depend on arguments, through all operators.

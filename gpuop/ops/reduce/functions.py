@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, described
+from gpuop.base.errors import SemanticError, described, meant
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
@@ -55,6 +55,7 @@ def called(name: str, a: Any, axis: Any = None, *more: Any, **options: Any) -> F
         names = ", ".join(f"`{o}=`" for o in row.options)
         raise SemanticError(
             f"{name} of a Field takes `axis` and {names} by name, not {what}; evaluate first, with `.numpy()`"
+            + (meant(refused[0], ("axis", *row.options)) if refused else "")
         )
     keepdims = options.pop("keepdims", False)
     mask = mask_of(name, a, options.pop("where", True))

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from gpuop.base.errors import StaysHere
+from gpuop.base.misspelt import hinted
 from gpuop.base.records import dataclass
 from gpuop.base.reentrant import context
 from gpuop.base.trace import observers
@@ -262,6 +263,7 @@ class Timeline(StaysHere):
 
     __repr__ = __str__
 
+    @hinted
     def save(self, path: str | PathLike[str]) -> None:
         """Write the spans as a trace, which chrome://tracing and https://ui.perfetto.dev show: a track for each queue and thread.
 

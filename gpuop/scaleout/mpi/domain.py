@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuop.base.cache.atomic_files import Path
 from gpuop.base.errors import SemanticError, StaysHere, described
-from gpuop.base.misspelt import hinted
+from gpuop.base.misspelt import hinted, hinted_methods
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.graphs.compute_graph import ComputeGraph
 from gpuop.engine.graphs.saving import read, write
@@ -35,6 +35,7 @@ Array = NDArray[Any]
 SLOWER = 1.1  # times the best: more steps between exchanges are not tried once they are this much slower
 
 
+@hinted_methods
 class Domain(StaysHere):
     """A ComputeGraph on a grid that is spread over ranks: each steps its part, on its own device, with the bits of the whole.
 
