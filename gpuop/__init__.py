@@ -44,6 +44,7 @@ NAMES = {  # definition of each name
     "fromfunction": "gpuop.dsl.fields.field_types.fromfunction",
     "full": "gpuop.ops.create.computed_fields.full",
     "is_big_tensor": "gpuop.dsl.fields.field_types.is_big_tensor",
+    "grad": "gpuop.gradients.reverse.grad",
     "iterate": "gpuop.engine.iterate.iterate",
     "linspace": "gpuop.ops.create.evenly_spaced.linspace",
     "load_bundle": "gpuop.engine.bundles.bundle.load_bundle",
@@ -67,6 +68,8 @@ NAMES = {  # definition of each name
     "updated": "gpuop.ops.select.update.updated",
     "vmap": "gpuop.transforms.vmap.vmap",
     "use_device": "gpuop.runtime.devices.use_device",
+    "value_and_grad": "gpuop.gradients.reverse.value_and_grad",
+    "vjp": "gpuop.gradients.reverse.vjp",
     "zeros": "gpuop.ops.create.computed_fields.zeros",
 }
 __all__ = [*NAMES]

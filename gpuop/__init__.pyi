@@ -43,6 +43,9 @@ from gpuop.engine.graphs.sensors import Sensor as Sensor
 from gpuop.engine.iterate import iterate as iterate
 from gpuop.engine.jit.pipeline import pipeline as pipeline
 from gpuop.engine.tune import tune as tune
+from gpuop.gradients.reverse import grad as grad
+from gpuop.gradients.reverse import value_and_grad as value_and_grad
+from gpuop.gradients.reverse import vjp as vjp
 from gpuop.ir.dims import Dims as Dims
 from gpuop.ir.types import FieldType as FieldType
 from gpuop.ir.types import Shape as Shape
@@ -106,6 +109,7 @@ __all__ = [
     "fromfunction",
     "full",
     "is_big_tensor",
+    "grad",
     "iterate",
     "linspace",
     "load_bundle",
@@ -129,5 +133,7 @@ __all__ = [
     "updated",
     "vmap",
     "use_device",
+    "value_and_grad",
+    "vjp",
     "zeros",
 ]

@@ -20,6 +20,7 @@ from gpuop.base.errors import here
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.base.trace import HostSpan
+from gpuop.dsl.fields.derivative_rules import has_rules
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.names import names_given
@@ -112,7 +113,12 @@ def cached_graph(result: Field, operands: Sequence[Node | None]) -> CachedGraph 
     if not isinstance(result.node, Result) or result.node in values:
         return None
     for call in calls([result.node], operands):
-        if call in reductions or len(steps) == MOST_CALLS or not all(node in values for node in call.inputs):
+        if (
+            call in reductions
+            or has_rules(call)
+            or len(steps) == MOST_CALLS
+            or not all(node in values for node in call.inputs)
+        ):
             return None
         steps.append((call.kernel, call.identity, tuple(map(values.index, call.inputs))))
         values += (Result(call, k) for k in range(len(call.kernel.outputs)))

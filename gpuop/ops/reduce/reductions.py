@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.base.finalizers import WeakKeys
 from gpuop.base.records import dataclass
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
@@ -20,7 +22,7 @@ from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
 from gpuop.ir.values import Call, Leaf, Result
 from gpuop.ops.layout.axes import Axis, axes_of, of_kind, several
 from gpuop.ops.layout.gather import own_place
-from gpuop.ops.layout.layouts import permuted, reshaped
+from gpuop.ops.layout.layouts import permuted, reshaped, spread
 from gpuop.ops.reduce.kernels import SHORT, Partial, a_step, by_elements, by_groups, by_threads, chunks_of
 from gpuop.ops.reduce.reducers import AT_ONCE, Item, Reducer, Split, reducer_of
 from gpuop.ops.sort.radix_sort import single
@@ -70,6 +72,15 @@ def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Fi
     result = _steps(reducer, field, axes, axis is None)
     if isinstance(result.node, Result):
         reductions[result.node.call] = Reduced(reducer, field, tuple(axes))
+    if reducer.name in ("sum", "mean"):
+        divisor = reducer.divisor if reducer.name == "mean" else 0
+        with_rule(
+            result,
+            reducer.name,
+            [Field.of(field.node)],
+            partial(_spread, tuple(axes), divisor),
+            partial(_sum_of, reducer, axes),
+        )
     return Field.of(result.node, kind=result.type.labelled(left.names)) if kind.names else result
 
 
@@ -133,6 +144,30 @@ def _over_tensor(reducer: Reducer, source: Partial, axes: list[int]) -> Partial:
     parts = source.type.planes // shape.points
     outer, inner = (parts * stride for stride in strides[tuple(axes)])
     return by_elements(reducer, replace(source, step=1), rest, count, (outer, inner, parts), True)
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def _spread(
+    axes: tuple[int, ...], divisor: int, inputs: Sequence[Field], result: Field, cotangent: Field
+) -> list[Field]:
+    """The cotangent of a sum, for each of the values; its share of a mean's."""
+    (field,) = inputs
+    unit = [Axis(1, at.tensor) if n in axes else at for n, at in enumerate(axes_of(field.type))]
+    whole = spread("sum", reshaped("sum", cotangent, unit), tuple(field.type.array_shape))
+    return [whole / divisor if divisor else whole]
+
+
+def _sum_of(
+    reducer: Reducer, axes: list[int], inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]
+) -> Field | None:
+    (tangent,) = tangents
+    return (
+        None
+        if tangent is None
+        else reduced_by(reducer, tangent, axes, None if len(axes) == len(tangent.type.array_shape) else tuple(axes))
+    )
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""Rules of derivatives by value: a function of the library says how its result depends on the fields that came in.
+
+A rule is of a value, not of a call: whoever walks backwards from a value with a rule goes on at its inputs, and skips the
+calls between. Values without one go by the kernels of their calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gpuop.base.finalizers import WeakKeys
+from gpuop.base.records import dataclass
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.values import Call, Node, Result
+
+Pull = Callable[[Sequence[Field], Field, Field], Sequence[Field | None]]
+Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
+
+
+@dataclass(frozen=True, eq=False)
+class DerivativeRule:
+    """The derivatives of a value.
+
+    Attributes:
+        name: the function, for messages.
+        inputs: the fields that it depends on.
+        pull: cotangents of the inputs from the inputs, the value and its cotangent, None for none; or the reason why there are
+            none, as the second half of a sentence.
+        push: the tangent of the value from the inputs, the value and the inputs' tangents, which are None where they are zero.
+    """
+
+    name: str
+    inputs: tuple[Field, ...]
+    pull: Pull | str
+    push: Push | None = None
+
+
+_rules: WeakKeys[Call, dict[int, DerivativeRule]] = WeakKeys()
+
+
+def with_rule(result: Field, name: str, inputs: Sequence[Field], pull: Pull | str, push: Push | None = None) -> Field:
+    """The result of a function, whose rule is entered; pulls and pushes may not refer to the inputs but by their arguments."""
+    if isinstance(result.node, Result) and all(result.node != field.node for field in inputs):
+        enter(result.node, DerivativeRule(name, tuple(inputs), pull, push))
+    return result
+
+
+def enter(node: Result, rule: DerivativeRule) -> None:
+    """Enter the rule of a value."""
+    _rules.setdefault(node.call, {})[node.index] = rule
+
+
+def rule_of(node: Node) -> DerivativeRule | None:
+    """The rule of a value; None where it goes by its kernel."""
+    return None if not isinstance(node, Result) else (_rules.get(node.call) or {}).get(node.index)
+
+
+def has_rules(call: Call) -> bool:
+    """Return whether results of a call have rules."""
+    return call in _rules

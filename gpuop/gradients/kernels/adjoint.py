@@ -1,0 +1,245 @@
+"""Adjoints of kernels: for each wanted input an operator that gathers, and what that needs besides."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.lru import BoundedCache
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.gradients.kernels.gather import Gather, Slice, slices
+from gpuop.gradients.kernels.places import OWN, Position, Site, Sites
+from gpuop.gradients.kernels.transpose import Transposed, transposed
+from gpuop.gradients.kernels.versions import single_assignment
+from gpuop.ir import nodes as ir
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.text import content, identity
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import INT, FieldType, Shape, Type
+from gpuop.ir.values import Call, Node
+from gpuop.ir.verify import Form, verify
+from gpuop.ir.visit import effects, fields_read, walk
+from gpuop.ops.reduce.reductions import reduced
+from gpuop.passes.relax_precision import relaxed
+from gpuop.passes.simplify import simplify
+
+Nodes = dict[ir.FieldParam, Node]
+MOST_KEPT = 256
+_bodies: BoundedCache[tuple[str, frozenset[int], frozenset[int]], tuple[Kernel, Transposed, dict[int, ir.FieldParam]]]
+_bodies = BoundedCache(MOST_KEPT)
+
+
+def pulled(call: Call, kernel: Kernel, cotangents: Mapping[int, Field], wanted: Sequence[int]) -> dict[int, Field]:
+    """The cotangents of a call's inputs, by their positions; inputs that its results do not depend on have none.
+
+    Args:
+        kernel: that of the call.
+        cotangents: the cotangents of results, by position.
+        wanted: the positions of the inputs.
+
+    Raises:
+        SemanticError: there is no derivative of what stands between these, at its line.
+    """
+    kernel, body, bars = _transposed(kernel, frozenset(cotangents), frozenset(wanted))
+    nodes: Nodes = dict(zip(kernel.inputs, call.inputs, strict=True))
+    nodes |= {bars[n]: field.node for n, field in cotangents.items()}
+    result: dict[int, Field] = {}
+    for n in wanted:
+        field = _Adjoint(body, kernel.inputs[n], dict(nodes), call.loc).field()
+        if field is not None:
+            result[n] = field
+    return result
+
+
+def _transposed(
+    kernel: Kernel, outputs: frozenset[int], wanted: frozenset[int]
+) -> tuple[Kernel, Transposed, dict[int, ir.FieldParam]]:
+    key = content(kernel), outputs, wanted
+    cached = _bodies.get(key)
+    if cached is None:
+        bars = {n: _bar(kernel.outputs[n].param) for n in sorted(outputs)}
+        params = frozenset(kernel.inputs[n] for n in wanted)
+        straight = simplify(single_assignment(kernel))
+        _check(straight, [kernel.outputs[n] for n in sorted(outputs)])
+        cotangents = {kernel.outputs[n].param: bar for n, bar in bars.items()}
+        cached = _bodies[key] = kernel, transposed(straight, cotangents, params), bars
+    return cached
+
+
+def _bar(param: ir.FieldParam) -> ir.FieldParam:
+    return ir.FieldParam(f"{param.hint}_bar", param.type)
+
+
+class _Adjoint:
+    """The cotangent of one input."""
+
+    def __init__(self, body: Transposed, param: ir.FieldParam, nodes: Nodes, loc: Loc | None) -> None:
+        self.body, self.param, self.nodes, self.loc = body, param, nodes, loc
+        self.kernel = body.kernel
+
+    def field(self) -> Field | None:
+        own = slices(self.body, self.param)
+        if not own:
+            return None
+        direct = [each for each in own if not self.missing(each)]
+        groups: dict[tuple[str, ...], list[Slice]] = {}
+        for each in own:
+            if self.missing(each):
+                groups.setdefault(self.missing(each), []).append(each)
+        for axes, members in groups.items():
+            direct += self.summed(axes, members)
+        return self.gathered(direct)
+
+    def missing(self, each: Slice) -> tuple[str, ...]:
+        """The threads' axes along which all read one point."""
+        used = {along.axis for along in each.site.point or ()}
+        axes = tuple(axis for axis in self.kernel.domain.axes if axis not in used)
+        elements = self.kernel.domain.elements > 1 and each.site.element != OWN
+        return (*axes, "element") if elements else axes
+
+    def summed(self, axes: tuple[str, ...], members: Sequence[Slice]) -> list[Slice]:
+        """Slices of the sums over axes of the shares of others."""
+        domain, lanes = self.kernel.domain, members[0].value.type.lanes
+        shares = self.shares(members, lanes)
+        over = tuple(n for n, axis in enumerate(domain.axes) if axis in axes)
+        total = reduced("sum", shares, over) if over else shares
+        left = {axis: domain.extent(axis) for axis in domain.axes if axis not in axes}
+        param = ir.FieldParam(f"{self.param.hint}_sums", total.type)
+        self.nodes[param] = total.node
+        return [self.of_sums(each, param, left, n * lanes, "element" in axes) for n, each in enumerate(members)]
+
+    def shares(self, members: Sequence[Slice], lanes: int) -> Field:
+        """The shares of all threads, as elements of a tensor."""
+        domain = self.kernel.domain
+        count = len(members) * lanes * domain.elements
+        kind = FieldType(domain.shape, (count,) if count > 1 else (), self.param.type.storage.name)
+        out, body = ir.FieldParam("shares", kind), list[ir.Stmt](self.body.body)
+        for n, each in enumerate(members):
+            for lane, value in enumerate(collector(body).lanes(each.value)):
+                at = self.element(body, n * lanes + lane) if count > 1 else None
+                body.append(ir.Write(out, value, None, at))
+        return self.called(f"shares_of_{self.kernel.name}", kind, out, tuple(body), domain)
+
+    def element(self, body: list[ir.Stmt], number: int) -> ir.Expr:
+        """The element of a thread, in a block of a number."""
+        elements = self.kernel.domain.elements
+        if elements == 1:
+            return constant(number, INT)
+        own = ir.Index("global", "element")
+        return collector(body).apply("add", own, number * elements) if number else own
+
+    def of_sums(self, each: Slice, param: ir.FieldParam, left: dict[str, int], first: int, added: bool) -> Slice:
+        """The slice that reads a sum; those of all elements where they are `added`."""
+        body: list[ir.Stmt] = []
+        b, elements = collector(body), self.kernel.domain.elements
+        kind, planes = Type(param.type.storage), param.type.planes
+        lanes: list[ir.Expr] = []
+        for number in range(first, first + each.value.type.lanes):
+            at = (
+                [constant(number * elements + n, INT) for n in range(elements)]
+                if added
+                else [self.element(body, number)]
+            )
+            reads = [b.bind(ir.Read(param, kind, None, element if planes > 1 else None)) for element in at]
+            lanes.append(functools.reduce(lambda x, y: b.apply("add", x, y), reads))
+        value = b.pack(lanes)
+        kernel = replace(self.kernel, body=tuple(body), domain=Domain(Shape(left.values()), 1 if added else elements))
+        return Slice(each.site, kernel, value, left, True, False)
+
+    def gathered(self, members: Sequence[Slice]) -> Field:
+        """The sum of slices at each point of the input."""
+        kind = self.param.type
+        elements = self.kernel.domain.elements if any(each.site.element == OWN for each in members) else 1
+        out, body = ir.FieldParam(f"{self.param.hint}_bar", kind), list[ir.Stmt]()
+        parts = sorted({each.site.element for each in members}, key=str)
+        numbered = [part for part in parts if isinstance(part, int)]
+        if numbered and len(numbered) < len(parts):
+            raise self.mixed()
+        for element in range(kind.planes) if numbered else parts:
+            gather = Gather(kind, elements if not numbered else 2)
+            for each in members:
+                if each.site.element == element:
+                    gather.add(each)
+            statements, total = gather.body()
+            at: ir.Expr | None = ir.Index("global", "element") if element == OWN else None
+            at = constant(element, INT) if isinstance(element, int) else at
+            body += (*statements, ir.Write(out, total, None, at, self.kernel.loc))
+        domain = Domain(kind.field_shape, elements)
+        return self.called(f"adjoint_of_{self.kernel.name}", kind, out, tuple(body), domain)
+
+    def mixed(self) -> SemanticError:
+        return SemanticError(
+            f"`{self.kernel.name}` has no gradient: it reads `{self.param.hint}` by elements of the thread's and by numbered ones; "
+            "write two operators",
+            self.kernel.loc,
+        )
+
+    def called(self, name: str, kind: FieldType, out: ir.FieldParam, body: ir.Block, domain: Domain) -> Field:
+        """The result of a kernel with this body, on this grid."""
+        read = fields_read(body)
+        inputs = tuple(param for param in self.nodes if param in read)
+        kernel = Kernel(
+            name, inputs, (Output(out),), domain, body, loc=self.kernel.loc, precision=self.kernel.precision,
+            looked=self.kernel.loc, called=self.kernel.called,
+        )  # fmt: skip
+        kernel = relaxed(simplify(kernel))
+        read = fields_read(kernel.body)
+        inputs = tuple(param for param in kernel.inputs if param in read)
+        kernel = verify(replace(kernel, inputs=inputs), Form.RECORDED)
+        return results_of(kernel, identity(kernel), tuple(self.nodes[p] for p in inputs), self.loc, [kind])[0]
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------------
+
+
+def _check(kernel: Kernel, outputs: Sequence[Output]) -> None:
+    """Refuse kernels whose threads meet."""
+    if kernel.group is not None or effects(kernel.body) & ir.Effect.THREADS:
+        raise _refused(kernel, "its threads work together in groups, which is not differentiated yet")
+    for output in outputs:
+        if output.initial is not None:
+            raise _refused(kernel, f"it updates `{output.param.hint}` in memory, where threads read what others wrote")
+        _check_writes(kernel, output)
+
+
+def _refused(kernel: Kernel, why: str, loc: Loc | None = None) -> SemanticError:
+    return SemanticError(
+        f"`{kernel.name}` has no gradient: {why}; give the operator a rule of its own, or pass `gp.stop_gradient(x)` for what is a "
+        "constant",
+        loc or kernel.loc,
+    )
+
+
+def _check_writes(kernel: Kernel, output: Output) -> None:
+    """Refuse writes that two threads may make to one place, or a thread twice."""
+    places = Sites(kernel)
+    writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, ir.Write) and stmt.field is output.param]
+    sites = [places.site(write) for write in writes]
+    for n, (site, write) in enumerate(zip(sites, writes, strict=True)):
+        apart = all(_apart(site, other) for other in sites[:n])
+        if site.point is None or not apart or not _is_injective(kernel, site):
+            raise _refused(kernel, f"two threads may write one place of `{output.param.hint}`", write.loc)
+
+
+def _is_injective(kernel: Kernel, site: Site) -> bool:
+    used = {along.axis for along in site.point or () if along.divisor == 1}
+    elements = kernel.domain.elements == 1 or site.element == OWN
+    return elements and all(axis in used or kernel.domain.extent(axis) == 1 for axis in kernel.domain.axes)
+
+
+def _apart(a: Site, b: Site) -> bool:
+    """Return whether no thread writes at one of the places what another writes at the other."""
+    if isinstance(a.element, int) and isinstance(b.element, int) and a.element != b.element:
+        return True
+    return any(_are_apart(x, y) for x, y in zip(a.point or (), b.point or (), strict=False))
+
+
+def _are_apart(x: Position, y: Position) -> bool:
+    if not x.axis and not y.axis:
+        return x.number != y.number
+    alike = x.axis == y.axis and x.factor == y.factor and x.divisor == y.divisor == 1
+    return alike and (x.number - y.number) % abs(x.factor) != 0

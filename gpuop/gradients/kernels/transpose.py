@@ -1,0 +1,369 @@
+"""Transposition of a body: from the last write to the first statement, cotangents of values add up in the order of the text.
+
+A cotangent that only one arm of a choice has carries the choice's condition along, and is chosen by it at last: so a slope that is
+infinite where the arm is not taken, as that of a square root of 0, does not meet the 0 of the other arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.records import dataclass
+from gpuop.gradients.kernels.places import Site, Sites
+from gpuop.ir import nodes as ir
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.derivatives import NoDerivative, Zero, partial, times
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.types import SMALL_TENSOR, Type
+from gpuop.ir.visit import Copier, blocks, expressions, map_blocks, operands, values, walk
+
+Guard = tuple[ir.Expr, ...]  # conditions that hold where a cotangent counts
+Key = ir.Var | Site
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of a cotangent: of the whole value, or of one lane of it."""
+
+    value: ir.Expr
+    guard: Guard = ()
+    lane: int | None = None
+
+
+class Cotangents(dict[Key, list[Share]]):
+    """The shares of values' cotangents so far, last uses first."""
+
+    def add(self, key: Key, share: Share) -> None:
+        self.setdefault(key, []).append(share)
+
+    def take(self, key: Key, kind: Type, b: Builder) -> Share | None:
+        """The sum of a value's shares, first uses first, which are then gone; None if there are none."""
+        shares = self.pop(key, [])[::-1]
+        if not shares:
+            return None
+        if any(share.lane is not None for share in shares):
+            return Share(_of_lanes(b, shares, kind))
+        guard = shares[0].guard
+        for share in shares[1:]:
+            guard = guard[: sum(1 for _ in _common(guard, share.guard))]
+        total = None
+        for share in shares:
+            value = masked(b, share.value, share.guard[len(guard) :])
+            total = value if total is None else b.apply("add", total, value)
+        assert total is not None
+        return Share(total, guard)
+
+
+def _common(a: Guard, b: Guard) -> list[ir.Expr]:
+    """The conditions that two guards begin with."""
+    result = []
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        result.append(x)
+    return result
+
+
+def _of_lanes(b: Builder, shares: Sequence[Share], kind: Type) -> ir.Expr:
+    lanes: list[ir.Expr | None] = [None] * kind.lanes
+    for share in shares:
+        value = masked(b, share.value, share.guard)
+        for lane in range(kind.lanes) if share.lane is None else (share.lane,):
+            one = value if share.lane is not None else b.lane(value, lane)
+            before = lanes[lane]
+            lanes[lane] = one if before is None else b.apply("add", before, one)
+    return b.pack([constant(0, kind.dtype) if lane is None else lane for lane in lanes])
+
+
+def masked(b: Builder, value: ir.Expr, guard: Guard) -> ir.Expr:
+    """The value where all conditions hold, else 0."""
+    for condition in reversed(guard):
+        value = b.apply("choose", condition, value, zero(value.type))
+    return value
+
+
+def zero(kind: Type) -> ir.Const:
+    """A scalar 0 of the dtype of a type."""
+    return constant(0, kind.dtype)
+
+
+def conjugate(b: Builder, field: ir.FieldParam, value: ir.Expr, own: bool) -> ir.Expr:
+    """The complex conjugate of an element of a complex field; other values as they are.
+
+    Kernels differentiate by real and imaginary parts; the cotangent of a complex number is ∂/∂x − i·∂/∂y.
+    """
+    if field.type.dtype not in COMPLEX_DTYPES:
+        return value
+    if own:
+        odd = b.apply("ne", b.apply("and", ir.Index("global", "element"), 1), 0)
+        return b.apply("choose", odd, b.apply("neg", value), value)
+    return b.pack([b.apply("neg", lane) if n % 2 else lane for n, lane in enumerate(b.lanes(value))])
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """The body of an adjoint: what each thread adds to the places that it has read.
+
+    Attributes:
+        kernel: the kernel that it is the adjoint of, in single assignment.
+        body: the statements of both.
+        shares: the share of a thread for each place, in the order of the text.
+    """
+
+    kernel: Kernel
+    body: ir.Block
+    shares: Mapping[Site, ir.Expr]
+
+
+def transposed(
+    kernel: Kernel, cotangents: Mapping[ir.FieldParam, ir.FieldParam], wanted: frozenset[ir.FieldParam]
+) -> Transposed:
+    """Transpose a kernel in single assignment.
+
+    Args:
+        cotangents: the fields of the cotangents of outputs.
+        wanted: the inputs whose cotangents are wanted.
+
+    Raises:
+        SemanticError: there is no derivative of what stands between a wanted input and an output, at its line.
+    """
+    return _Transposition(kernel, cotangents, wanted).result()
+
+
+def primal(block: ir.Block) -> ir.Block:
+    """The statements that compute values: no writes, and nothing for people."""
+    left = (s for s in block if not isinstance(s, (ir.Write, ir.Print, ir.Assert, ir.Comment)))
+    return tuple(map_blocks(stmt, primal) for stmt in left)
+
+
+class _Transposition:
+    def __init__(
+        self, kernel: Kernel, cotangents: Mapping[ir.FieldParam, ir.FieldParam], wanted: frozenset[ir.FieldParam]
+    ) -> None:
+        self.kernel, self.cotangents, self.wanted = kernel, cotangents, wanted
+        self.places = Sites(kernel)
+        self.varied = varied(kernel.body, wanted)
+        self.line: Loc | None = None
+
+    def result(self) -> Transposed:
+        out: list[ir.Stmt] = [*primal(self.kernel.body)]
+        bars = Cotangents()
+        self.block(self.kernel.body, bars, out)
+        sites = [self.places.site(e) for e in expressions(self.kernel.body) if isinstance(e, ir.Read)]
+        shares: dict[Site, ir.Expr] = {}
+        for site in map(_whole, sites):
+            share = bars.take(site, _type_of(site), collector(out))
+            if share is not None:
+                b = collector(out)
+                value = masked(b, share.value, share.guard)
+                shares[site] = conjugate(b, site.field, value, site.element is not None)
+        return Transposed(self.kernel, tuple(out), shares)
+
+    def block(self, block: ir.Block, bars: Cotangents, out: list[ir.Stmt]) -> None:
+        for stmt in reversed(block):
+            self.line = getattr(stmt, "loc", None) or self.line
+            self.stmt(stmt, bars, out)
+
+    def stmt(self, stmt: ir.Stmt, bars: Cotangents, out: list[ir.Stmt]) -> None:
+        b = collector(out, getattr(stmt, "loc", None))
+        match stmt:
+            case ir.Let(var=var, value=value) | ir.Assign(var=var, value=value):
+                share = bars.take(var, var.type, b)
+                if share is not None:
+                    self.value(value, ir.Ref(var), share, bars, b)
+            case ir.Write():
+                self.write(stmt, bars, b)
+            case ir.If():
+                self.branches(stmt, bars, out)
+            case ir.Declare() | ir.Print() | ir.Assert() | ir.Comment():
+                pass
+            case _:
+                self.check_inactive(stmt, bars)
+
+    def check_inactive(self, stmt: ir.Stmt, bars: Cotangents) -> None:
+        """Refuse a statement that cotangents would have to pass."""
+        for each in walk((stmt,)):
+            var = getattr(each, "var", None)
+            memory = isinstance(each, ir.Store) and any(e.var in self.varied for e in _refs(each.value))
+            if var in bars or memory or isinstance(each, ir.Write):
+                raise self.refusal(WITHOUT.get(type(stmt), f"a {type(stmt).__name__}"), stmt.loc)
+
+    def refusal(self, what: str, loc: Loc | None = None) -> SemanticError:
+        return SemanticError(
+            f"`{self.kernel.name}` has no gradient: {what}; give the operator a rule of its own, or pass "
+            "`gp.stop_gradient(x)` for what is a constant",
+            loc or self.line or self.kernel.loc,
+        )
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def add(self, to: ir.Expr, share: Share, bars: Cotangents) -> None:
+        if isinstance(to, ir.Ref) and to.var in self.varied:
+            bars.add(to.var, share)
+
+    def value(self, expr: ir.Expr, result: ir.Expr, bar: Share, bars: Cotangents, b: Builder) -> None:
+        match expr:
+            case ir.Ref():
+                self.add(expr, bar, bars)
+            case ir.Apply():
+                self.operation(expr, result, bar, bars, b)
+            case ir.Bits(arg=arg) | ir.Cast(arg=arg) if self.is_varied(arg):
+                if isinstance(expr, ir.Bits) or arg.type.kind != "f":
+                    raise self.refusal("the bits of a number have no derivative; write the function that is meant")
+                self.add(arg, replace(bar, value=_converted(b, bar.value, arg.type)), bars)
+            case ir.Lane(arg=arg, lane=lane):
+                self.add(arg, replace(bar, lane=lane), bars)
+            case ir.Pack(args=args):
+                for lane, arg in enumerate(args):
+                    self.add(arg, replace(bar, value=b.lane(bar.value, lane)), bars)
+            case ir.Read() if expr.field in self.wanted:
+                self.read(expr, bar, bars)
+            case ir.Load(memory=ir.Array() as memory) if memory in self.varied:
+                raise self.refusal(f"the array `{memory.hint}` holds values that depend on what is differentiated by")
+
+    def is_varied(self, expr: ir.Expr) -> bool:
+        return isinstance(expr, ir.Ref) and expr.var in self.varied
+
+    def operation(self, expr: ir.Apply, result: ir.Expr, bar: Share, bars: Cotangents, b: Builder) -> None:
+        for n, arg in enumerate(expr.args):
+            if not self.is_varied(arg):
+                continue
+            slope = partial(b, expr.op, expr.args, result, n)
+            if isinstance(slope, Zero):
+                continue
+            if isinstance(slope, NoDerivative):
+                raise self.refusal(f"`_{expr.op}` {slope.reason}")
+            if slope.type.kind == "b":
+                self.add(arg, replace(bar, guard=(*bar.guard, slope)), bars)
+            else:
+                self.add(arg, replace(bar, value=times(b, slope, bar.value)), bars)
+
+    def read(self, read: ir.Read, bar: Share, bars: Cotangents) -> None:
+        site = self.places.site(read)
+        if site.point is None or site.element == "computed":
+            raise self.refusal(
+                f"`{read.field.hint}` is read at places that data decide, or that are no sum of a position and a number"
+            )
+        whole = _whole(site)
+        bars.add(whole, replace(bar, lane=site.element) if isinstance(site.element, int) and whole != site else bar)
+
+    def write(self, write: ir.Write, bars: Cotangents, b: Builder) -> None:
+        cotangent = self.cotangents.get(write.field)
+        if cotangent is None or not self.is_varied(write.value):
+            return
+        kind = write.value.type
+        own = write.point is None
+        read = ir.Read(cotangent, kind, write.point, write.element, *(() if own else ("fill", zero(kind))))
+        value = conjugate(b, write.field, b.bind(read), write.element is not None)
+        self.add(write.value, Share(value), bars)
+
+    # --- branches -----------------------------------------------------------------------------------------------
+
+    def branches(self, stmt: ir.If, bars: Cotangents, out: list[ir.Stmt]) -> None:
+        """The adjoint of a branch is a branch by the same condition; what it adds to values from before it goes into variables."""
+        joins = dict.fromkeys(s.var for block in blocks(stmt) for s in block if isinstance(s, ir.Assign))
+        b = collector(out, stmt.loc)
+        ends = {join: bars.take(join, join.type, b) for join in joins if join in bars}
+        arms = [self.arm(block, ends) for block in blocks(stmt)]
+        if not any(inner for _, inner in arms):
+            return
+        shared: dict[Key, ir.Var] = {}
+        for key in dict.fromkeys(key for _, inner in arms for key in inner):
+            kind = key.type if isinstance(key, ir.Var) else _type_of(key)
+            shared[key] = ir.Var(f"{_hint(key)}_bar", kind, mutable=True, temporary=True)
+            out.append(ir.Let(shared[key], b.cast(zero(kind), kind), stmt.loc))
+        then, orelse = (
+            self.closed(block, arm, shared, stmt.loc) for block, arm in zip(blocks(stmt), arms, strict=True)
+        )
+        out.append(replace(stmt, then=then, orelse=orelse))
+        for key, var in shared.items():
+            bars.add(key, Share(ir.Ref(var)))
+
+    def arm(self, block: ir.Block, ends: Mapping[ir.Var, Share | None]) -> tuple[list[ir.Stmt], Cotangents]:
+        inner, out = Cotangents(), list[ir.Stmt]()
+        for join, share in ends.items():
+            if share is not None:
+                inner.add(join, share)
+        self.block(block, inner, out)
+        return out, inner
+
+    def closed(
+        self, block: ir.Block, arm: tuple[list[ir.Stmt], Cotangents], shared: Mapping[Key, ir.Var], loc: Loc | None
+    ) -> ir.Block:
+        """The statements of an arm: those of the branch, and their adjoint, which ends in the variables."""
+        out, inner = arm
+        b = collector(out, loc)
+        for key, var in shared.items():
+            share = inner.take(key, var.type, b)
+            if share is not None:
+                out.append(ir.Assign(var, masked(b, share.value, share.guard), loc))
+        before = tuple(s for s in primal(block) if not isinstance(s, ir.Assign))
+        return Copier((*before, *out)).copy()
+
+
+WITHOUT: dict[type, str] = {
+    ir.While: "a `_while` has any number of iterations; give them a bound, by `_for`, or use `gp.jvp`",
+    ir.Atomic: "atomic updates are not differentiated yet",
+    ir.Collective: "collective operations of threads are not differentiated yet",
+    ir.Store: "arrays are not differentiated yet",
+    ir.For: "a loop whose bounds are no numbers is not differentiated yet",
+}
+
+
+def _refs(expr: ir.Expr) -> list[ir.Ref]:
+    return [expr] if isinstance(expr, ir.Ref) else [ref for e in operands(expr) for ref in _refs(e)]
+
+
+def _hint(key: Key) -> str:
+    return key.hint if isinstance(key, ir.Var) else key.field.hint
+
+
+def _whole(site: Site) -> Site:
+    """The place with its whole tensor, where kernels have the elements of that as lanes."""
+    small = isinstance(site.element, int) and site.field.type.planes <= SMALL_TENSOR
+    return replace(site, element=None) if small else site
+
+
+def _type_of(site: Site) -> Type:
+    return Type(site.field.type.storage, site.field.type.planes if site.element is None else 1)
+
+
+def _converted(b: Builder, value: ir.Expr, kind: Type) -> ir.Expr:
+    """A cotangent converted back; that of a scalar that was spread is the sum of the lanes'."""
+    if value.type.lanes > kind.lanes:
+        first, *others = b.lanes(value)
+        for other in others:
+            first = b.apply("add", first, other)
+        value = first
+    return b.cast(value, kind)
+
+
+def varied(body: ir.Block, wanted: frozenset[ir.FieldParam]) -> set[ir.Var | ir.Array]:
+    """The floating variables and arrays that depend on wanted inputs, and the integers that have bits of them."""
+    result: set[ir.Var | ir.Array] = set()
+
+    def depends(expr: ir.Expr) -> bool:
+        if isinstance(expr, ir.Ref):
+            return expr.var in result
+        if isinstance(expr, ir.Read):
+            return expr.field in wanted
+        return (isinstance(expr, ir.Load) and expr.memory in result) or any(map(depends, operands(expr)))
+
+    def has_bits(expr: ir.Expr) -> bool:
+        if isinstance(expr, ir.Ref):
+            return expr.type.integer and expr.var in result
+        return (isinstance(expr, ir.Bits) and depends(expr.arg)) or any(map(has_bits, operands(expr)))
+
+    before = -1
+    while before != len(result):  # loops carry values from the end of their bodies to the start
+        before = len(result)
+        for stmt in walk(body):
+            symbol = stmt.memory if isinstance(stmt, (ir.Store, ir.Atomic)) else getattr(stmt, "var", None)
+            if symbol is None or isinstance(symbol, ir.FieldParam) or symbol.type.kind == "b":
+                continue
+            if any(map(has_bits if symbol.type.integer else depends, values(stmt))):
+                result.add(symbol)
+    return result

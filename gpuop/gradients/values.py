@@ -1,0 +1,207 @@
+"""The graph of calls backwards: cotangents of values, each the sum over its uses in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
+from gpuop.dsl.fields.derivative_rules import DerivativeRule, enter, rule_of
+from gpuop.dsl.fields.field import Field
+from gpuop.gradients.kernels.adjoint import pulled
+from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Call, Node, Result
+from gpuop.ir.variants import Variants
+from gpuop.ops.elementwise.algebra import apply
+
+
+def is_differentiable(kind: FieldType) -> bool:
+    """Return whether values of a type have tangents: floating and complex numbers."""
+    return kind.dtype in COMPLEX_DTYPES or (kind.dtype != "unorm8" and kind.element.kind == "f")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A way from values to what they are made of: a call, or the rule of a value."""
+
+    outputs: tuple[Result, ...]
+    inputs: tuple[Node, ...]
+    rule: DerivativeRule | None = None
+
+    @property
+    def call(self) -> Call:
+        return self.outputs[0].call
+
+
+def steps(nodes: Iterable[Node], stop: Iterable[Node]) -> list[Step]:
+    """The steps that lead to values, those first that others need; values in `stop` come from outside."""
+    order: dict[Any, Step] = {}
+    ends = set(stop)
+    stack: list[tuple[Node, bool]] = [(node, False) for node in nodes]
+    stack.reverse()
+    while stack:
+        node, ready = stack.pop()
+        if not isinstance(node, Result) or node in ends:
+            continue
+        rule = rule_of(node)
+        key = node if rule is not None else node.call
+        if key in order:
+            continue
+        step = _step(node, rule)
+        if ready:
+            order[key] = step
+            continue
+        stack.append((node, True))
+        stack.extend((n, False) for n in reversed(step.inputs))
+    return list(order.values())
+
+
+def _step(node: Result, rule: DerivativeRule | None) -> Step:
+    if rule is not None:
+        return Step((node,), tuple(field.node for field in rule.inputs), rule)
+    call = node.call
+    return Step(tuple(Result(call, n) for n in range(len(call.kernel.outputs))), call.inputs)
+
+
+def cotangents(outputs: Sequence[tuple[Node, Field]], wanted: Sequence[Node]) -> list[Field | None]:
+    """The cotangents of wanted values, from those of outputs; None where no output depends on one.
+
+    Raises:
+        SemanticError: there is no derivative of something between them, at its line.
+    """
+    order = steps([node for node, _ in outputs], wanted)
+    active = _active(order, wanted)
+    shares: dict[Node, list[Field]] = {}
+    for node, field in outputs:
+        if node in active:
+            shares.setdefault(node, []).append(field)
+    for step in reversed(order):
+        bars = {n: _sum(shares.pop(output)) for n, output in enumerate(step.outputs) if output in shares}
+        if not bars:
+            continue
+        positions = [n for n, node in enumerate(step.inputs) if node in active]
+        for n, field in sorted(_pulled(step, bars, positions).items(), reverse=True):
+            shares.setdefault(step.inputs[n], []).append(field)
+    return [_sum(shares[node]) if node in shares else None for node in wanted]
+
+
+def _sum(fields: list[Field]) -> Field:
+    """The sum over the uses of a value, the last of which was met first."""
+    total = fields[-1]
+    for field in fields[-2::-1]:
+        total = apply("add", total, field)
+    return total
+
+
+def _active(order: Sequence[Step], wanted: Sequence[Node]) -> set[Node]:
+    """The values that depend on wanted ones, and may have cotangents."""
+    active = {node for node in wanted if is_differentiable(node.type)}
+    for step in order:
+        if not active.isdisjoint(step.inputs):
+            active.update(output for output in step.outputs if is_differentiable(output.type))
+    return active
+
+
+def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
+    if step.rule is not None:
+        return _by_rule(step.rule, step.call, Field.of(step.outputs[0]), bars[0])
+    kernel, call = step.call.kernel, step.call
+    if isinstance(kernel, Variants):
+        return _of_variants(kernel, call, bars, positions)
+    if isinstance(kernel, Kernel):
+        return pulled(call, kernel, bars, positions)
+    raise refused(kernel, call)
+
+
+def _by_rule(rule: DerivativeRule, call: Call, result: Field, bar: Field) -> dict[int, Field]:
+    if isinstance(rule.pull, str):
+        raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", call.loc)
+    pulls = rule.pull(rule.inputs, result, bar)
+    return {n: field for n, field in enumerate(pulls) if field is not None}
+
+
+def _of_variants(kernel: Variants, call: Call, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
+    """By the first variant that has a gradient: all compute the same."""
+    errors: list[SemanticError] = []
+    for variant in kernel.variants:
+        inputs = tuple(call.inputs[n] for n in variant.inputs)
+        inner = Call(variant.kernel, variant.identity, inputs, call.loc)
+        here = [n for n, place in enumerate(variant.inputs) if place in positions]
+        try:
+            done = pulled(inner, variant.kernel, bars, here)
+        except SemanticError as error:
+            errors.append(error)
+            continue
+        return {variant.inputs[n]: field for n, field in done.items()}
+    raise errors[0]
+
+
+def refused(kernel: Launchable, call: Call) -> SemanticError:
+    """The error for a launchable without a rule."""
+    where = "a function on the host" if isinstance(kernel, HostFunction) else f"`{kernel.name}`"
+    where = "a function of the device's library" if isinstance(kernel, DeviceFunction) else where
+    return SemanticError(
+        f"`{kernel.name}` has no gradient: {where} has no rule; pass `gp.stop_gradient(x)` for what is a constant",
+        call.loc,
+    )
+
+
+# --- the graph on other values ------------------------------------------------------------------------------------------
+
+
+def substituted(fields: Sequence[Field], values: Mapping[Node, Node]) -> list[Field]:
+    """Fields as computed from other values, in the place of some that they depend on."""
+    moved = _Substituting(values)
+    for field in fields:
+        moved.visit(field.node)
+    return [Field.of(moved.node(field.node), kind=field.kind) for field in fields]
+
+
+class _Substituting:
+    def __init__(self, values: Mapping[Node, Node]) -> None:
+        self.values = dict(values)
+        self.calls: dict[Call, Call] = {}
+
+    def node(self, node: Node) -> Node:
+        if node in self.values or not isinstance(node, Result):
+            return self.values.get(node, node)
+        return Result(self.calls.get(node.call, node.call), node.index)
+
+    def visit(self, node: Node) -> None:
+        stack: list[tuple[Call, bool]] = [(node.call, False)] if isinstance(node, Result) else []
+        while stack:
+            call, ready = stack.pop()
+            if call in self.calls:
+                continue
+            if ready:
+                self.calls[call] = self.moved(call)
+                continue
+            stack.append((call, True))
+            stack.extend((n.call, False) for n in _around(call) if isinstance(n, Result) and n not in self.values)
+
+    def moved(self, call: Call) -> Call:
+        inputs = tuple(map(self.node, call.inputs))
+        rules = {
+            n: rule for n, rule in _rules(call).items() if any(self.node(f.node) is not f.node for f in rule.inputs)
+        }
+        same = all(a is b or a == b for a, b in zip(inputs, call.inputs, strict=True))
+        if same and not rules:
+            return call
+        result = Call(call.kernel, call.identity, inputs, call.loc, call.names)
+        for n, rule in _rules(call).items():
+            fields = tuple(Field.of(self.node(f.node), kind=f.kind) for f in rule.inputs)
+            enter(Result(result, n), DerivativeRule(rule.name, fields, rule.pull, rule.push))
+        return result
+
+
+def _rules(call: Call) -> dict[int, DerivativeRule]:
+    each = ((n, rule_of(Result(call, n))) for n in range(len(call.kernel.outputs)))
+    return {n: rule for n, rule in each if rule is not None}
+
+
+def _around(call: Call) -> list[Node]:
+    """The values that a call, and the rules of its results, depend on."""
+    return [*call.inputs, *(field.node for rule in _rules(call).values() for field in rule.inputs)]

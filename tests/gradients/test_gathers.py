@@ -1,0 +1,168 @@
+"""Cotangents of reads of neighbours: every border, fields smaller than the window, other grids, against differences in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from tests.gradients.differences import check
+
+MODES = {"clamp": "edge", "zero": "constant", "wrap": "wrap", "symmetric": "symmetric", "reflect": "reflect"}
+
+
+def random(*shape: int):
+    return np.random.default_rng(sum(shape) + 3).random(shape) + 0.3
+
+
+def at(a, border: str, *offsets: int):
+    """The array at other places, which a border brings inside."""
+    result = a
+    for axis, offset in enumerate(offsets):
+        n = a.shape[axis]
+        places = np.arange(n) + offset
+        if border == "clamp":
+            inside = np.clip(places, 0, n - 1)
+        elif border == "wrap":
+            inside = places % n
+        elif border == "symmetric":
+            inside = np.minimum(places % (2 * n), (-1 - places) % (2 * n))
+        elif border == "reflect":
+            inside = np.minimum(places % max(2 * n - 2, 1), -places % max(2 * n - 2, 1))
+        else:
+            inside = np.clip(places, 0, n - 1)
+            outside = (places < 0) | (places >= n)
+            shape = [-1 if k == axis else 1 for k in range(a.ndim)]
+            result = np.where(outside.reshape(shape), 0.0, np.take(result, inside, axis))
+            continue
+        result = np.take(result, inside, axis)
+    return result
+
+
+@gp.operator
+def seven(u, border):
+    total = _var(_convert_double(0))
+    for k in range(-3, 4):
+        value = _readTensor(u, _column + k, border=border)
+        total @= total + value * value * (k + 4)
+    return total * _readTensor(u)
+
+
+@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+def test_window_of_seven(device, border, n):
+    """Fields of one, two and three points are smaller than the window."""
+    check(
+        lambda u: seven(u, border),
+        lambda a: a * sum((k + 4) * at(a, border, k) ** 2 for k in range(-3, 4)),
+        random(n),
+    )
+
+
+@gp.operator
+def nine(u, border):
+    total = _var(_convert_double(0))
+    with _for(-1, 2) as i, _for(-1, 2) as j:
+        total @= total + _readTensor(u, _row + i, _column + j, border=border) * (3 * i + j + 7)
+    return _sin(total)
+
+
+@pytest.mark.parametrize("border", MODES)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (3, 4)])
+def test_window_of_a_loop(device, border, shape):
+    def expected(a):
+        near = ((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1))
+        return np.sin(sum((3 * i + j + 7) * at(a, border, i, j) for i, j in near))
+
+    check(lambda u: nine(u, border), expected, random(*shape))
+
+
+@gp.operator
+def diffused(u):
+    centre = _readTensor(u)
+    total = _var(centre)
+    for row, column in ((0, 1), (0, -1), (1, 0), (-1, 0)):
+        d = _readTensor(u, _row + row, _column + column) - centre
+        total @= total + 0.2 * d * _exp(-d * d)
+    return total
+
+
+def diffused_array(a):
+    differences = [at(a, "clamp", *offset) - a for offset in ((0, 1), (0, -1), (1, 0), (-1, 0))]
+    return a + sum(0.2 * d * np.exp(-d * d) for d in differences)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (4, 5)])
+def test_chain_longer_than_the_field(device, shape):
+    def chain(step):
+        return lambda u: step(step(step(u)))
+
+    check(chain(diffused), chain(diffused_array), random(*shape))
+
+
+@gp.operator
+def weighted(u, w):
+    total = _var(_convert_double(0))
+    with _for(3) as i, _for(3) as j:
+        total @= total + _readTensor(u, _row + i - 1, _column + j - 1) * _readTensor(w, i, j)
+    return total
+
+
+def test_weights_in_a_field(device):
+    """All threads read the same points of it: their shares are summed up."""
+
+    def expected(a, w):
+        return sum(at(a, "clamp", i - 1, j - 1) * w[i, j] for i in range(3) for j in range(3))
+
+    check(weighted, expected, random(4, 5), random(3, 3))
+
+
+@gp.operator
+def thinned(u):
+    _globalThreads(u.field_shape[0] // 2)
+    return _readTensor(u, 2 * _column) * _readTensor(u, 2 * _column + 1) + _readTensor(u, 2 * _column + 2)
+
+
+def test_every_second_point(device):
+    check(thinned, lambda a: a[::2] * a[1::2] + np.append(a[2::2], a[-1]), random(8))
+
+
+@gp.operator
+def spread_out(u):
+    _globalThreads(u.field_shape[0] * 3)
+    value = _readTensor(u, _column // 3)
+    return value * value
+
+
+def test_points_that_several_threads_read(device):
+    check(spread_out, lambda a: np.repeat(a * a, 3), random(4))
+
+
+@gp.operator
+def columns(u):
+    _globalThreads((u.field_shape[0], 3))
+    value = _readTensor(u, _row)
+    return value * value * _convert_double(_column + 1)
+
+
+def test_axis_that_is_not_read_by(device):
+    check(columns, lambda a: (a * a)[:, None] * np.arange(1, 4), random(4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda u: u[1:, ::2] * 2,
+        lambda u: u[::-1, 3:0:-2] ** 2,
+        lambda u: u.T * u.T,
+        lambda u: np.pad(u * u, 2, mode="edge"),
+        lambda u: np.pad(u, 3, mode="symmetric"),
+        lambda u: np.roll(u * u, 2, axis=1),
+        lambda u: np.repeat(u * u, 2, axis=1),
+        lambda u: np.concatenate([u * u, u], axis=0),
+        lambda u: np.stack([u * u, u], axis=0),
+    ],
+)
+def test_layouts(device, function):
+    check(function, function, random(4, 5))

@@ -1,0 +1,256 @@
+"""`gp.grad`, `gp.value_and_grad` and `gp.vjp`: values, types and errors; expected numbers from closed forms and NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from tests.gradients.differences import check
+
+A = np.random.default_rng(1).random((4, 5)) + 0.3
+
+
+@gp.operator
+def branched(u):
+    value = _readTensor(u)
+    total = _var(value * value)
+    with _if(value > 0.8):
+        total @= total * _exp(-value)
+    with _else():
+        total @= total + value
+    return total + _where(value > 0.9, _sqrt(value - 0.9), 0.0)
+
+
+def branched_array(a):
+    total = np.where(a > 0.8, a * a * np.exp(-a), a * a + a)
+    return total + np.where(a > 0.9, np.sqrt(np.maximum(a - 0.9, 0)), 0)
+
+
+def test_branches_and_choices(device):
+    check(branched, branched_array, A)
+
+
+@gp.operator
+def guarded(u):
+    value = _readTensor(u)
+    return _where(value > 0, _sqrt(value), 0.0)
+
+
+def test_arm_that_is_not_taken(device):
+    """The slope of a root at 0 is infinite, and not NaN by a product with 0."""
+    _, pull = gp.vjp(guarded, gp.ScalarField(np.array([0.0, -1.0, 4.0])))
+    assert pull(gp.ScalarField(np.array([1.0, 1.0, 1.0])))[0].numpy().tolist() == [0.0, 0.0, 0.25]
+
+
+@gp.operator
+def scaled(u, k):
+    return _readTensor(u) * _readTensor(k) * _readTensor(k)
+
+
+def test_parameter(device):
+    k = gp.Parameter(np.float64(3.0))
+    gradient = gp.grad(lambda u, k: scaled(u, k).sum(), argnums=1)(gp.ScalarField(A), k)
+    assert gradient.type == gp.FieldType((), (), "float64")
+    np.testing.assert_allclose(gradient.numpy(), 6 * A.sum())
+    k.set(5.0)
+    np.testing.assert_allclose(gp.grad(lambda u, k: scaled(u, k).sum(), 1)(gp.ScalarField(A), k).numpy(), 10 * A.sum())
+
+
+def test_two_arguments_and_their_order(device):
+    x, y = gp.ScalarField(A), gp.ScalarField(A + 1)
+    by_y, by_x = gp.grad(lambda x, y: (x * x * y).sum(), argnums=(1, 0))(x, y)
+    np.testing.assert_allclose(by_y.numpy(), A * A)
+    np.testing.assert_allclose(by_x.numpy(), 2 * A * (A + 1))
+
+
+def test_one_field_as_two_arguments():
+    x = gp.ScalarField(A)
+    np.testing.assert_allclose(gp.grad(lambda x, y: (x * x * y).sum())(x, x).numpy(), 2 * A * A)
+
+
+def test_captured_field_is_constant():
+    x = gp.ScalarField(A)
+    np.testing.assert_allclose(gp.grad(lambda u: (u * u * x).sum())(x).numpy(), 2 * A * A)
+
+
+def test_unused_argument_has_a_gradient_of_zeros():
+    gradient = gp.grad(lambda x, y: (x * x).sum(), argnums=1)(gp.ScalarField(A), gp.VectorField(A))
+    assert gradient.type == gp.FieldType((4,), (5,), "float64")
+    assert not gradient.numpy().any()
+
+
+def test_value_beside_the_gradient():
+    value, gradient = gp.value_and_grad(lambda u: (u * u).mean())(gp.ScalarField(A))
+    np.testing.assert_allclose(value.numpy(), (A * A).mean())
+    np.testing.assert_allclose(gradient.numpy(), 2 * A / A.size)
+
+
+def test_aux():
+    def loss(u):
+        squares = u * u
+        return squares.sum(), {"squares": squares, "n": 3}
+
+    gradient, aux = gp.grad(loss, has_aux=True)(gp.ScalarField(A))
+    np.testing.assert_allclose(gradient.numpy(), 2 * A)
+    np.testing.assert_allclose(aux["squares"].numpy(), A * A)
+    assert aux["n"] == 3
+    (value, _), gradient = gp.value_and_grad(loss, has_aux=True)(gp.ScalarField(A))
+    np.testing.assert_allclose(value.numpy(), (A * A).sum())
+    np.testing.assert_allclose(gradient.numpy(), 2 * A)
+
+
+def test_pull_again_gives_the_same():
+    _, pull = gp.vjp(lambda u: u * u, gp.ScalarField(A))
+    bar = gp.ScalarField(A + 1)
+    first, again = (pull(bar)[0].numpy() for _ in range(2))
+    assert first.tobytes() == again.tobytes()
+
+
+def test_results_of_several_outputs(device):
+    check(lambda x, y: (x * y, x + y * y), lambda x, y: (x * y, x + y * y), A, A + 1)
+
+
+def test_array_that_changes_after_vjp_changes_nothing():
+    array = A.copy()
+    _, pull = gp.vjp(lambda u: u * u, gp.ScalarField(array))
+    array[:] = 0
+    np.testing.assert_allclose(pull(gp.ScalarField(np.ones_like(A)))[0].numpy(), 2 * A)
+
+
+def test_second_order():
+    """d/dx of the sum of squares of 3x² is 36x³."""
+    x = gp.ScalarField(A)
+    inner = gp.grad(lambda u: (u * u * u).sum())
+    np.testing.assert_allclose(gp.grad(lambda u: (inner(u) ** 2).sum())(x).numpy(), 36 * A**3)
+
+
+def test_complex_cotangents_are_as_in_jax():
+    """Of |z|² it is 2·conj(z); pulls of holomorphic functions multiply by the derivative."""
+    z = A + 1j * A[::-1]
+    gradient = gp.grad(lambda z: (z.real * z.real + z.imag * z.imag).sum())(gp.ComplexField(z))
+    np.testing.assert_allclose(gradient.numpy(), 2 * z.conj(), rtol=1e-6)
+    _, pull = gp.vjp(lambda z: z * z * z, gp.ComplexField(z))
+    np.testing.assert_allclose(pull(gp.ComplexField(z + 1))[0].numpy(), 3 * z * z * (z + 1), rtol=1e-5)
+
+
+def test_broadcasts(device):
+    check(lambda u, v: u * v + v, lambda u, v: u * v + v, A, A[0])
+    check(lambda u, v: u * v * v, lambda u, v: u * v * v, A, A[:, :1])
+
+
+def test_reductions_along_an_axis(device):
+    check(lambda u: (u * u).mean(axis=0), lambda u: (u * u).mean(axis=0), A)
+    check(lambda u: (u * u).sum(axis=1), lambda u: (u * u).sum(axis=1), A)
+
+
+def test_vectors_and_their_lanes(device):
+    @gp.operator
+    def turned(v, s):
+        value = _readTensor(v)
+        return _double2(value.y * value.x, value.x) * _readTensor(s)
+
+    def expected(v, s):
+        return np.stack([v[..., 1] * v[..., 0], v[..., 0]], -1) * s[..., None]
+
+    vectors = np.random.default_rng(3).random((3, 2)) + 0.5
+
+    def make(a):
+        return gp.VectorField(a) if a.ndim == 2 else gp.ScalarField(a)
+
+    check(turned, expected, vectors, vectors[:, 0], make=make)
+
+
+def test_float32_beside_double():
+    a = A.astype(np.float32)
+    gradient = gp.grad(lambda u: branched(u).sum())(gp.ScalarField(a)).numpy()
+    wide = gp.grad(lambda u: branched(u).sum())(gp.ScalarField(a.astype(np.float64))).numpy()
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, wide, rtol=1e-5)
+
+
+# --- errors -------------------------------------------------------------------------------------------------------------
+
+
+def message(make) -> str:
+    with pytest.raises(gp.SemanticError) as error:
+        make()
+    return error.value.message
+
+
+def test_result_that_is_no_number():
+    text = message(lambda: gp.grad(branched)(gp.ScalarField(A)))
+    assert text == (
+        "grad: `branched` gives a 4×5 float64 field; a gradient is of a real 0D field, as `f.sum()` is; for other results there is "
+        "`gp.vjp(branched, …)`"
+    )
+
+
+def test_integers_have_no_gradient():
+    text = message(lambda: gp.grad(lambda n: n.sum())(gp.ScalarField(np.arange(3))))
+    assert text == (
+        "grad: argument 0 of `lambda` is a 3 int64 field, and int64 has no gradient; convert it, as in "
+        '`.astype("float32")`, or leave it out of `argnums=`'
+    )
+
+
+def test_argument_that_is_no_field():
+    assert message(lambda: gp.grad(lambda n: n)(3)) == "grad: argument 0 of `lambda` is an int, not a Field"
+
+
+def test_position_without_an_argument():
+    text = message(lambda: gp.grad(lambda u: u.sum(), argnums=2)(gp.ScalarField(A)))
+    assert text == "grad: `argnums=2`, and `lambda` is called with 1 arguments by position"
+
+
+def test_cotangent_of_another_type():
+    _, pull = gp.vjp(branched, gp.ScalarField(A))
+    assert message(lambda: pull(gp.ScalarField(A[0]))) == (
+        "vjp: `branched` gives a 4×5 float64 field, and a cotangent has its type; this one is a 5 float64 field"
+    )
+
+
+def test_while_is_refused_at_its_line():
+    @gp.operator
+    def halved(u):
+        value = _var(_readTensor(u))
+        with _while(lambda: value > 1.0):
+            value @= value * 0.5
+        return value
+
+    with pytest.raises(gp.SemanticError) as error:
+        gp.grad(lambda u: halved(u).sum())(gp.ScalarField(A))
+    assert error.value.message.startswith(
+        "`halved` has no gradient: a `_while` has any number of iterations; give them a bound"
+    )
+    assert "_while" in error.value.loc.text
+
+
+def test_places_that_data_decide_are_refused_at_their_line():
+    @gp.operator
+    def looked_up(table, index):
+        return _readTensor(table, _convert_int(_readTensor(index)))
+
+    with pytest.raises(gp.SemanticError) as error:
+        gp.grad(lambda t: looked_up(t, gp.ScalarField(A[1])).sum())(gp.ScalarField(A[0]))
+    assert error.value.message.startswith("`looked_up` has no gradient: `table` is read at places that data decide")
+    assert "looked_up" in error.value.loc.text or "_readTensor" in error.value.loc.text
+
+
+def test_bits_are_refused():
+    @gp.operator
+    def bits(u):
+        return _as_double(_as_long(_readTensor(u)))
+
+    assert "the bits of a number have no derivative" in message(
+        lambda: gp.grad(lambda u: bits(u).sum())(gp.ScalarField(A))
+    )
+
+
+def test_function_on_the_host_is_refused():
+    def loss(u):
+        return gp.HostOperator(lambda a: a * 2, u, outputs=u.type).sum()
+
+    text = message(lambda: gp.grad(loss)(gp.ScalarField(A)))
+    assert text.endswith("a function on the host has no rule; pass `gp.stop_gradient(x)` for what is a constant")
