@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from gpuop.base.records import dataclass
 
+# Compute capabilities whose multiprocessors do 2 or 4 operations on doubles at a time (CUDA Programming Guide, Arithmetic
+# Instructions)
+SLOW_DOUBLES = (50, 52, 53, 61, 62, 75, 86, 87, 88, 89, 103, 110, 120, 121)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -40,6 +44,11 @@ class Target:
     def vector_length(self) -> int:
         """Components of a vector: two registers of them, as far as the language goes; 1 where points are not put in vectors."""
         return min(2 * self.simd_width, 16) if self.widening in ("vector", "functions") else 1
+
+    @property
+    def slow_fp64(self) -> bool:
+        """True if double takes many times as long as float, as on GPUs that are no accelerators; OpenCL does not tell them."""
+        return self.architecture in SLOW_DOUBLES or (self.backend, self.device) == ("opencl", "gpu")
 
     @property
     def shuffles(self) -> bool:

@@ -32,6 +32,7 @@ from gpuop.passes.pack import pack
 from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve_target import resolve_target
 from gpuop.passes.safe_division import define_division
+from gpuop.passes.scaled_sums import scaled_sums
 from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method
 from gpuop.passes.schedules.methods import schedule
@@ -61,6 +62,7 @@ PIPELINE: Steps = (
     (quick_extremes, Form.RECORDED),  # minima and maxima of floats by one instruction, checked afterwards
     (widen, Form.RECORDED),  # thread coarsening of kernels that read and write own points alone
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
+    (scaled_sums, Form.LOWERED),  # integers times fractions are summed up in integers where doubles are slow or missing
     (double_as_pairs, Form.LOWERED),  # pairs of floats compute doubles on devices without them
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps

@@ -23,7 +23,7 @@ N = 64 * 96 * 4  # bytes of a scalar float field
 KERNEL_KEYS = [
     "number", "name", "threads", "thread_count", "work_group", "host", "where", "operators", "inputs", "outputs", "read_bytes",
     "written_bytes", "alternating", "operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule",
-    "refused_pin", "not_taken", "float_pairs",
+    "refused_pin", "not_taken", "integer_sums", "float_pairs",
     "dynamic", "runs", "in_place", "repeats", "predictions",
 ]  # fmt: skip
 

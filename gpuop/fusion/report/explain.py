@@ -201,6 +201,8 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
     lines += _schedules(kernel) + _dynamic(kernel["dynamic"])
+    slow = kernel["float_pairs"] is None
+    lines += [INTEGERS_AND_DOUBLES if slow else INTEGERS] * bool(kernel["integer_sums"])
     lines += [PAIRS] * bool(kernel["float_pairs"])
     return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
@@ -229,6 +231,10 @@ def _dynamic(extents: Facts | None) -> list[str]:
     return [f"  compiled for any size: its extents are arguments{unless}"]
 
 
+INTEGERS = "  weighted sums are integers, weights multiples of 2⁻ⁿ, as the device has no double: within 1"
+INTEGERS_AND_DOUBLES = (
+    "  weighted sums are integers, and doubles only where these may round otherwise, as double is slow"
+)
 PAIRS = "  double is computed in pairs of floats (2⁻⁴⁴), as the device has none"
 
 

@@ -22,8 +22,10 @@ from gpuop.ir.target import Target
 from gpuop.ir.visit import expressions
 from gpuop.passes.double_as_pairs import has_doubles
 from gpuop.passes.dynamic_extents import opened
-from gpuop.passes.pipeline import not_inside
+from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.pipeline import not_inside, unscheduled
 from gpuop.passes.resolve_target import resolve_target
+from gpuop.passes.scaled_sums import scaled_sums
 
 Facts = dict[str, Any]
 Names = Mapping[int, str]  # the names of values
@@ -31,6 +33,7 @@ Made = Mapping[int, int]  # values, by the kernels that make them
 LEAST_EXTENT = 8  # smaller numbers of a kernel are not reported as extents
 EFFORT = (
     *("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin", "not_taken"),
+    "integer_sums",
     "float_pairs",
 )
 
@@ -171,6 +174,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         schedule: null where each thread computes its own points, else {method, and its parameters by their names};
         refused_pin: null, or of a schedule that is pinned and does not suit {method, reason};
         not_taken: null, or of a schedule that suits, whose accesses are not shown to be inside their arrays {method, reason};
+        integer_sums: whether sums of integers with fractional weights are integers, as the target has no doubles or slow ones;
         float_pairs: whether pairs of floats compute double; null for a target with double.
     """
     if not isinstance(kernel, Kernel):
@@ -183,6 +187,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
     not_taken = {"method": chosen[0].name, "reason": outside} if chosen and outside else None
     chosen = chosen if not outside else None
     work, points = operations(kernel), points_of_thread(kernel, of_size) if of_size and chosen is None else None
+    integers, pairs = _without_doubles(kernel, target) if target else (False, None)
     return {
         "operations": work.count,
         "operations_exact": work.exact,
@@ -192,8 +197,18 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
         "refused_pin": {"method": kernel.pin.method, "reason": refused} if kernel.pin and refused else None,
         "not_taken": not_taken,
-        "float_pairs": has_doubles(kernel) if target and not target.has_fp64 else None,
+        "integer_sums": integers,
+        "float_pairs": pairs,
     }
+
+
+def _without_doubles(kernel: Kernel, target: Target) -> tuple[bool, bool | None]:
+    """Return whether integers stand for doubles, and pairs of floats; None for a target with double."""
+    if not has_doubles(kernel):
+        return False, None if target.has_fp64 else False
+    lowered = lower_fields(unscheduled(kernel, target))
+    scaled = scaled_sums(lowered)
+    return scaled is not lowered, None if target.has_fp64 else has_doubles(scaled)
 
 
 def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -> Facts | None:
