@@ -201,13 +201,21 @@ def test_parts(device: str, group: tuple[int, int]) -> None:
     all_same(together(gp.ScalarField(x)), [placed(part) for part in over])
 
 
-@pytest.mark.parametrize("group", [(8, 8), (3, 7), (2, 32)])
-def test_ballots(device: str, group: tuple[int, int]) -> None:
-    """A bit for each thread of a part; those that the grid has not have none."""
+@pytest.mark.parametrize(
+    ("group", "values"),
+    [
+        ((8, 8), np.int32([0, 0, 1, 2, -8, -(2**31)])),
+        ((3, 7), np.uint32([0, 0, 2**31, 64])),
+        ((2, 32), np.int64([0, 0, 2**40])),
+        ((2, 16), np.float32([0, -0.0, 0.25, np.nan])),
+    ],
+)
+def test_ballots(device: str, group: tuple[int, int], values: Any) -> None:
+    """A bit for each thread of a part whose number is not 0; those that the grid has not have none."""
     over = [n for n in ("column", "row", 2, 7, 8, 16, 32) if isinstance(n, str) or group[0] * group[1] % n == 0]
     if is_driver(device):
         over = over[::2]
-    x = rng.integers(0, 2, (19, 70)).astype(np.int32)
+    x = rng.choice(values, (19, 70))
     types = tuple(gp.FieldType(x.shape, (), "uint32") for _ in over)
 
     @gp.operator(outputs=types)
@@ -220,7 +228,7 @@ def test_ballots(device: str, group: tuple[int, int]) -> None:
     def voted(over: str | int) -> Any:
         out = np.empty(x.shape, np.uint32)
         for part in parts(x.shape, group, over):
-            out.ravel()[part] = sum(int(vote) << n for n, vote in enumerate(x.ravel()[part]))
+            out.ravel()[part] = sum(int(vote != 0) << n for n, vote in enumerate(x.ravel()[part]))
         return out
 
     all_same(together(gp.ScalarField(x)), [voted(part) for part in over])

@@ -143,6 +143,14 @@ __device__ inline T loaded(T x)
     return x;
 }
 """
+BALLOT = """
+// a bit for each thread of the warp whose x is not 0; the compiler would shift a bit of x down to vote on it
+__device__ inline unsigned int ballot(unsigned int x)
+{
+    asm("" : "+r"(x));
+    return __ballot_sync(~0u, x);
+}
+"""
 BITS = """
 template <class To, class From>
 __device__ inline To bits(From x)
@@ -264,6 +272,7 @@ CUDA = Dialect(
         "round_double": ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
         "low_short": LOW.format(bits=16, type="short", name="low_short"), "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF,
         "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
+        "ballot": BALLOT,
         "loaded": LOADED, "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
         "nan_min": NAN_EXTREME.format(name="min"), "nan_max": NAN_EXTREME.format(name="max"),
         "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"), **packed_words.HELPERS, **atomics.HELPERS,
@@ -279,7 +288,7 @@ CUDA = Dialect(
     atomics=atomics.ATOMICS,
     shuffles={
         "warp shuffle": SHUFFLE.format(""), "warp up": SHUFFLE.format("_up"), "warp down": SHUFFLE.format("_down"),
-        "warp ballot": "__ballot_sync(~0u, {0})",
+        "warp ballot": "ballot({0})",
     },
     wide={
         "part": "({type} (&)[{n}]){lanes}[{first}]",

@@ -16,7 +16,8 @@ from gpuop.dsl.recorder.callables import check_two_values
 from gpuop.dsl.recorder.control_flow import condition
 from gpuop.dsl.recorder.recorder import Recorder, Scope, caller, current
 from gpuop.dsl.recorder.target_facts import TargetExpression, extent
-from gpuop.dsl.recorder.value import Operand, Value, convert, integer, literal_atom
+from gpuop.dsl.recorder.value import Operand, Value, atom, convert, integer, literal_atom
+from gpuop.ir.build import Builder
 from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.nodes import (
     GRID_AXES,
@@ -201,8 +202,16 @@ def _ballotGroup(value: Operand, *, over: Any = None) -> Value:
         SemanticError: a part has more threads.
     """
     word = "_ballotGroup"
-    expr = current(f"`{word}`").build.cast(condition(value, word), Type(UINT))
+    expr = _ballot(current(f"`{word}`").build, value, word)
     return _collective(word, "ballot", expr, over, combination=combination(word, "or", expr.type))
+
+
+def _ballot(build: Builder, value: Operand, word: str) -> Expr:
+    """A uint that is not 0 where a condition holds; integers of 32 bits are taken as they are."""
+    source = atom(value)
+    if not isinstance(source, (bool, int, float)) and source.type in (Type(INT), Type(UINT)):
+        return build.cast(source, Type(UINT), saturate=False)
+    return build.cast(condition(value, word), Type(UINT))
 
 
 def _vote(word: str, op: str, truth: Operand, over: Any) -> Value:

@@ -54,6 +54,8 @@ def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:  # noqa: C9
             return low >> rest[0][0], high >> rest[0][0]
         case "and" if max(low, rest[0][0]) >= 0:  # no more than one that is not negative
             return 0, min(most for least, most in (args[0], rest[0]) if least >= 0)
+        case "clz" | "popcount":
+            return 0, dtype.bits
         case "shl" if (
             low >= 0 and 0 <= rest[0][0] <= rest[0][1] < dtype.bits
         ):  # positions on an empty grid have no range

@@ -391,16 +391,16 @@ class RankedTile:
     def _rank_in_warp(self, j: Any, digit: Any) -> None:
         peers = k._var(k._convert_uint((1 << self.width) - 1))
         for bit in range(self.bits):
-            one = ((digit >> bit) & 1) != 0
-            votes = k._ballotGroup(one, over=self.width)
-            peers.assign(peers & (votes ^ k._where(one, k._convert_uint(0), k._convert_uint(2**32 - 1))))
+            own = digit & (1 << bit)
+            votes = k._ballotGroup(own, over=self.width)
+            peers.assign(peers & (votes ^ k._where(own != 0, k._convert_uint(0), k._convert_uint(2**32 - 1))))
         lane = k._convert_uint(self._lane())
         before = k._convert_int(k._popcount(peers & ((k._convert_uint(1) << lane) - 1)))
         counted = k._intVar()
         with k._if(peers >> lane == 1):
             at = self._warp() * self.radix + digit
             counted.assign(k._atomic_add(k._pointerTo(self.counts[at]), before + 1))
-        last = 31 - k._convert_int(k._clz(peers))
+        last = (31 - k._convert_int(k._clz(peers))) & 31  # some are: the thread itself
         rank = k._shuffleGroup(counted, last, over=self.width) + before
         self.ranks[j] = rank << self.bits | digit
 

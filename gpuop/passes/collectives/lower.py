@@ -260,7 +260,8 @@ class GroupOperation:
             message = f"{stmt.word}: a part has {WARP} threads at most, a bit each, not {part.size}"
             raise SemanticError(message, stmt.loc)
         if not self.in_warp:
-            return self.reduced(b.apply("shl", stmt.value, b.cast(self.number, stmt.value.type)))
+            vote = b.cast(b.apply("ne", stmt.value, 0), stmt.value.type)
+            return self.reduced(b.apply("shl", vote, b.cast(self.number, vote.type)))
         votes = self.shuffle("warp ballot", stmt.value, constant(0, INT))
         if part.size < WARP and part.parts > 1:
             first = b.apply("and", b.apply("mul", part.which, part.size), WARP - 1)

@@ -48,11 +48,11 @@ class Positions:
         return np.arange(self.count) + np.where(there, sources - lane, 0)
 
     def ballot(self, votes: Ints, width: int, threads: int) -> Ints:
-        """Return the votes, 0 or 1, of each thread's lanes, one bit a lane."""
+        """Return the votes of each thread's lanes, one bit a lane: numbers that are 0 or not."""
         group, own = np.divmod(np.arange(self.count), threads)
         warp = group * -(-threads // width) + own // width
         bits = np.zeros(warp[-1] + 1, votes.dtype)
-        np.bitwise_or.at(bits, warp, votes << (own % width).astype(votes.dtype))
+        np.bitwise_or.at(bits, warp, (votes != 0).astype(votes.dtype) << (own % width).astype(votes.dtype))
         return np.asarray(bits[warp])
 
 
