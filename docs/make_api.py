@@ -51,6 +51,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, GraphWindow, Domain, Profile, KernelTimes),
     "Time and queues": (gp.submit, gp.Event, gp.queue, gp.pinned, gp.profile, Timeline, KernelSum, LaunchTime),
     "Devices": (gp.devices, gp.device, gp.use_device, gp.set_device, gp.release, gp.schedule, Device),
+    "Gradients": (gp.jvp, gp.linearize, gp.stop_gradient),
     "Tests": (
         testing.assert_allclose,
         testing.errors,

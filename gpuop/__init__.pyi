@@ -43,9 +43,12 @@ from gpuop.engine.graphs.sensors import Sensor as Sensor
 from gpuop.engine.iterate import iterate as iterate
 from gpuop.engine.jit.pipeline import pipeline as pipeline
 from gpuop.engine.tune import tune as tune
+from gpuop.gradients.jvp import jvp as jvp
+from gpuop.gradients.jvp import linearize as linearize
 from gpuop.gradients.reverse import grad as grad
 from gpuop.gradients.reverse import value_and_grad as value_and_grad
 from gpuop.gradients.reverse import vjp as vjp
+from gpuop.gradients.stop_gradient import stop_gradient as stop_gradient
 from gpuop.ir.dims import Dims as Dims
 from gpuop.ir.types import FieldType as FieldType
 from gpuop.ir.types import Shape as Shape
@@ -111,6 +114,8 @@ __all__ = [
     "is_big_tensor",
     "grad",
     "iterate",
+    "jvp",
+    "linearize",
     "linspace",
     "load_bundle",
     "meshgrid",
@@ -126,6 +131,7 @@ __all__ = [
     "scan",
     "schedule",
     "set_device",
+    "stop_gradient",
     "stream",
     "submit",
     "tune",

@@ -51,6 +51,15 @@ def times(b: Builder, factor: Expr, value: Expr) -> Expr:
     return b.apply("mul", factor, value)
 
 
+def plus(b: Builder, total: Expr | None, factor: Expr, value: Expr) -> Expr:
+    """A sum, None for 0, with one more product of a partial derivative."""
+    if total is None:
+        return times(b, factor, value)
+    if isinstance(factor, Const) and factor.value == -1:
+        return b.apply("sub", total, value)
+    return b.apply("add", total, times(b, factor, value))
+
+
 def _number(like: Expr, value: float) -> Const:
     """A scalar constant of the dtype of an expression."""
     return constant(value, like.type.dtype)
