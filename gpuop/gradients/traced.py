@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.derivative_rules import enter, rule_of
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.values import Call, Leaf, Node, NoValues, Result
-
-
-@dataclass(frozen=True, eq=False)
-class StandIn(NoValues):
-    """The source of an argument of a function that is differentiated."""
-
-    def read(self) -> NoReturn:
-        raise SemanticError(
-            "the arguments of a function that is differentiated have no values while it is called; choose between values with "
-            "`np.where(condition, a, b)`, or compute what decides before, of Fields that the function captures"
-        )
+from gpuop.ir.values import Call, Leaf, Node, Result
+from gpuop.ops.elementwise.algebra import copied
 
 
 def stand_in(field: Field) -> Field:
-    """A Field of the same type, which is no other value of the graph."""
+    """A Field of the same values, which is another one of the graph."""
     node = field.node
-    source = StandIn(is_open=node.dynamic)
-    return Field.of(Leaf(node.type, source, isinstance(node, Leaf) and node.by_value, node.name), kind=field.kind)
+    if isinstance(node, Result):
+        return Field.of(copied(Field.of(node)).node, kind=field.kind)
+    return Field.of(Leaf(node.type, node.source, node.by_value, node.name), kind=field.kind)
 
 
 @dataclass(frozen=True, eq=False)

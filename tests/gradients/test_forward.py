@@ -242,7 +242,7 @@ def test_samples_between_points(device: str) -> None:
 
 
 def test_samples_at_points_have_the_slope_to_the_next(device: str) -> None:
-    """Where a registration begins, and at the last point 0."""
+    """A registration begins there; at the last point it is 0."""
     u = rng.random((6, 7))
     value, slope = gp.jvp(lambda flow: moved(field(u), flow), (field(0 * u),), (field(0 * u + 1),))
     np.testing.assert_array_equal(value.numpy(), u)

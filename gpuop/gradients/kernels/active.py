@@ -29,7 +29,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Dependence:
     """A symbol whose value depends on that of another one."""
 
     source: Symbol
@@ -59,20 +59,20 @@ def activity(kernel: Kernel, active: Iterable[ir.FieldParam], bits: Iterable[ir.
     edges = list(_edges(kernel))
     smooth = _reached(edges, set[Symbol](active), {Way.SMOOTH})
     opened = {edge.target for edge in edges if edge.way is Way.INTO_BITS and edge.source in smooth}
-    held = _reached(edges, opened.union(bits), {Way.BITS})
-    wanted = _reached([Edge(e.target, e.source, e.way, e.loc) for e in edges], set(kernel.written), {Way.SMOOTH})
+    in_bits = _reached(edges, opened.union(bits), {Way.BITS})
+    wanted = _reached([Dependence(e.target, e.source, e.way, e.loc) for e in edges], set(kernel.written), {Way.SMOOTH})
     for edge in edges:
-        if edge.way is Way.OUT_OF_BITS and edge.source in held and edge.target in wanted:
+        if edge.way is Way.OUT_OF_BITS and edge.source in in_bits and edge.target in wanted:
             raise SemanticError(
                 f"`{kernel.name}` makes a floating value of the bits of one that is differentiated, and bits have no derivative; "
                 "write the function that is meant, or give the operator a rule with `defjvp` or `defvjp`; `gp.stop_gradient` of "
                 "the argument makes it a constant",
                 edge.loc or kernel.loc,
             )
-    return Activity(frozenset(smooth & wanted), frozenset(held))
+    return Activity(frozenset(smooth & wanted), frozenset(in_bits))
 
 
-def _reached(edges: list[Edge], begin: set[Symbol], ways: set[Way]) -> set[Symbol]:
+def _reached(edges: list[Dependence], begin: set[Symbol], ways: set[Way]) -> set[Symbol]:
     targets: dict[Symbol, list[Symbol]] = {}
     for edge in edges:
         if edge.way in ways:
@@ -86,18 +86,18 @@ def _reached(edges: list[Edge], begin: set[Symbol], ways: set[Way]) -> set[Symbo
     return reached
 
 
-def _edges(kernel: Kernel) -> Iterator[Edge]:
+def _edges(kernel: Kernel) -> Iterator[Dependence]:
     for output in kernel.outputs:
         if output.initial is not None:
-            yield Edge(output.initial, output.param, _between(output.initial, output.param), kernel.loc)
+            yield Dependence(output.initial, output.param, _between(output.initial, output.param), kernel.loc)
     for stmt in walk(kernel.body):
         for value, target in _flows(stmt):
             for source, way in sources(value):
                 if way is not None:
-                    yield Edge(source, target, way, stmt.loc)
+                    yield Dependence(source, target, way, stmt.loc)
         if isinstance(stmt, ir.Wide):
             source, target = (stmt.field, stmt.array) if stmt.loads else (stmt.array, stmt.field)
-            yield Edge(source, target, _between(stmt.field, stmt.field), stmt.loc)
+            yield Dependence(source, target, _between(stmt.field, stmt.field), stmt.loc)
 
 
 def _between(source: ir.FieldParam, target: ir.FieldParam) -> Way:

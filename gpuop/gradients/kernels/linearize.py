@@ -59,17 +59,17 @@ def linearized(kernel: Kernel, active: frozenset[int], bits: frozenset[int], by_
     """
     kernel = without_dead_code(kernel)
     facts = activity(kernel, (kernel.inputs[n] for n in active), (kernel.inputs[n] for n in bits))
-    held = frozenset(n for n, output in enumerate(kernel.outputs) if output.param in facts.bits)
+    of_bits = frozenset(n for n, output in enumerate(kernel.outputs) if output.param in facts.bits)
     numbers = tuple(n for n, output in enumerate(kernel.outputs) if output.param in facts.smooth)
     if not numbers:
-        return Linearized(None, (), (), (), held)
+        return Linearized(None, (), (), (), of_bits)
     tangents = Tangents(kernel, facts, {kernel.inputs[n] for n in by_value})
     result = tangents.kernel([kernel.outputs[n] for n in numbers])
     read = fields_read(result.body) | {p for o in result.outputs for p in (o.initial, o.over) if p is not None}
     inputs = tuple(n for n, param in enumerate(kernel.inputs) if param in read)
     moved = tuple(n for n, param in enumerate(kernel.inputs) if tangents.fields.get(param) in read)
     params = (*(kernel.inputs[n] for n in inputs), *(tangents.fields[kernel.inputs[n]] for n in moved))
-    return Linearized(verify(relaxed(replace(result, inputs=params)), Form.RECORDED), inputs, moved, numbers, held)
+    return Linearized(verify(relaxed(replace(result, inputs=params)), Form.RECORDED), inputs, moved, numbers, of_bits)
 
 
 class Tangents:
@@ -161,13 +161,13 @@ class Tangents:
             return out
         result = stmt.value if isinstance(stmt.value, ir.ATOMS) else b.copy(stmt.value)
         value = self.of(b, stmt.value, result, stmt.var)
-        held = self.filled(b, value, tangent.type)
-        held = b.copy(held) if isinstance(held, ir.Ref) and held.var.mutable else b.bind(held)
-        return [*out, replace(stmt, value=result), kind(tangent, held, stmt.loc)]
+        slope = self.filled(b, value, tangent.type)
+        slope = b.copy(slope) if isinstance(slope, ir.Ref) and slope.var.mutable else b.bind(slope)
+        return [*out, replace(stmt, value=result), kind(tangent, slope, stmt.loc)]
 
     def into_memory(self, stmt: ir.Write | ir.Store) -> list[ir.Stmt]:
         place = stmt.field if isinstance(stmt, ir.Write) else stmt.memory
-        own, memory = self.kept(stmt, place), self.memory(place)
+        own, memory = self.repeated(stmt, place), self.memory(place)
         if memory is None:
             return own
         out: list[ir.Stmt] = []
@@ -179,7 +179,7 @@ class Tangents:
         return [*own, *out, replace(stmt, value=value, field=memory)]
 
     def atomic(self, stmt: ir.Atomic) -> list[ir.Stmt]:
-        own = self.kept(stmt, stmt.memory)
+        own = self.repeated(stmt, stmt.memory)
         memory = self.memory(stmt.memory)
         if memory is None:
             return own
@@ -218,7 +218,7 @@ class Tangents:
         tangent = b.bind(self.filled(b, within.of(b, result, result), result.type))
         return tuple(out), tangent
 
-    def kept(self, stmt: ir.Stmt, memory: ir.Array | ir.FieldParam) -> list[ir.Stmt]:
+    def repeated(self, stmt: ir.Stmt, memory: ir.Array | ir.FieldParam) -> list[ir.Stmt]:
         """The statement of the kernel itself; none if it only makes a result."""
         return [] if isinstance(memory, ir.FieldParam) and memory not in self.read_again else [stmt]
 
