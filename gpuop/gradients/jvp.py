@@ -7,14 +7,17 @@ from typing import Any
 
 from gpuop.base.errors import SemanticError, described, naming_arguments
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Placeholder
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.gradients.forward import Forward
-from gpuop.gradients.traced import Substitution, Traced, trace
-from gpuop.ir.values import Node
+from gpuop.gradients.reverse import _Trace
+from gpuop.gradients.values import is_differentiable
+from gpuop.ir.values import Leaf, Node
 from gpuop.ops.create.computed_fields import filled
 
 
 @naming_arguments
-def jvp(f: Callable[..., Any], primals: Sequence[Field], tangents: Sequence[Field]) -> tuple[Any, Any]:
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of a function of Fields, and its derivative in a direction: forward mode.
 
         value, slope = gp.jvp(energy, (u,), (direction,))
@@ -33,15 +36,12 @@ def jvp(f: Callable[..., Any], primals: Sequence[Field], tangents: Sequence[Fiel
     Raises:
         SemanticError: an argument or a tangent of another type, or, at its line, a construct that has no derivative.
     """
-    checked = _primals("jvp", primals)
-    directions = _tangents("jvp", checked, tangents)
-    traced = trace("jvp", f, checked, range(len(checked)))
-    actual = traced.actual()
-    return traced.returned([actual.field(field) for field in traced.results]), _pushed(traced, directions, actual)
+    linear = _Linear("jvp", f, primals)
+    return linear.values(), linear.pushed(tangents)
 
 
 @naming_arguments
-def linearize(f: Callable[..., Any], *primals: Field) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of a function of Fields, and its derivative there, a linear function of tangents: forward mode.
 
         value, push = gp.linearize(energy, u)
@@ -56,60 +56,68 @@ def linearize(f: Callable[..., Any], *primals: Field) -> tuple[Any, Callable[...
     Raises:
         SemanticError: as of `gp.jvp`; what has no derivative is found at the first call of the function.
     """
-    checked = _primals("linearize", primals)
-    traced = trace("linearize", f, checked, range(len(checked)))
-    actual = traced.actual()
+    linear = _Linear("linearize", f, primals)
 
-    def push(*tangents: Field) -> Any:
+    def push(*tangents: Any) -> Any:
         """The derivative in a direction."""
-        return _pushed(traced, _tangents("the function of linearize", checked, tangents), actual)
+        return linear.pushed(tangents)
 
-    return traced.returned([actual.field(field) for field in traced.results]), push
-
-
-def _pushed(traced: Traced, tangents: Sequence[Field], actual: Substitution) -> Any:
-    """The tangents of a function's results."""
-    forward = Forward({own.node: tangent.node for own, tangent in zip(traced.arguments, tangents, strict=True)})
-    pushed = forward.of([field.node for field in traced.results])
-    moved = [None if node is None else actual.node(node) for node in pushed]
-    return traced.returned([_slope(field, node) for field, node in zip(traced.results, moved, strict=True)])
+    return linear.values(), push
 
 
-def _slope(field: Field, tangent: Node | None) -> Field | None:
-    """The tangent of a result, zeros if it does not depend on the arguments; None of integers."""
-    if tangent is None:
-        return filled(field.type, 0) if is_floating(field) else None
-    return Field.of(tangent, kind=field.kind)
+class _Linear:
+    """A function at its arguments."""
 
+    def __init__(self, word: str, function: Callable[..., Any], primals: Any) -> None:
+        if not isinstance(primals, (tuple, list)) or not primals:
+            raise SemanticError(f"{word}: the arguments are a tuple of Fields, as in `(u,)`, not {described(primals)}")
+        self.trace = _Trace(word, function, primals, {}, range(len(primals)))
+        result = self.trace.result
+        self.several = isinstance(result, (tuple, list))
+        self.outputs = self.trace.fields(result if self.several else (result,))
 
-def is_floating(field: Field) -> bool:
-    """Return whether a field is of floating or complex numbers, in memory too."""
-    return field.type.storage.kind == "f"
+    def values(self) -> Any:
+        return self.returned(self.trace.outside(self.outputs))
 
+    def returned(self, fields: Sequence[Any]) -> Any:
+        """Fields in the structure of the function's results."""
+        return tuple(fields) if self.several else fields[0]
 
-def _primals(word: str, primals: Any) -> tuple[Field, ...]:
-    if not isinstance(primals, (tuple, list)) or not primals:
-        raise SemanticError(f"{word}: the arguments are a tuple of Fields, as in `(u,)`, not {described(primals)}")
-    for field in primals:
-        if not isinstance(field, Field):
+    def pushed(self, tangents: Any) -> Any:
+        """The tangents of the results; None of integers."""
+        forward = Forward(self.seeds(tangents))
+        slopes: list[Field | None] = []
+        for field, node in zip(self.outputs, forward.of([field.node for field in self.outputs]), strict=True):
+            if node is not None:
+                slopes += self.trace.outside([Field.of(node, kind=field.kind)])
+            else:
+                zeros = is_differentiable(field.type)
+                slopes.append(Field.of(filled(field.node.type, 0).node, kind=field.kind) if zeros else None)
+        return self.returned(slopes)
+
+    def seeds(self, tangents: Any) -> dict[Node, Node]:
+        """The tangents of the values that stand for the arguments."""
+        arguments = self.trace.arguments
+        if not isinstance(tangents, (tuple, list)) or len(tangents) != len(arguments):
+            count = len(tangents) if isinstance(tangents, (tuple, list)) else described(tangents)
             raise SemanticError(
-                f"{word} differentiates by Fields, not by {described(field)}; let the function capture what is constant: "
-                f"`lambda u: f(u, …)`"
+                f"{self.trace.word}: there is a tangent for each of {len(arguments)} arguments, in a tuple, not {count}"
             )
-        if not is_floating(field):
-            raise SemanticError(
-                f"{word} differentiates by floating numbers, and an argument is a {field.type} field; convert it with "
-                '`.astype("float32")`, or let the function capture it: `lambda u: f(u, n)`'
-            )
-    return tuple(primals)
+        ends = [(field.node, field) for field in self.outputs]
+        return {
+            node: self.seed(node, argument.value, tangent)
+            for argument, tangent in zip(arguments.values(), tangents, strict=True)
+            for node in self.trace.leaves(argument, ends)
+        }
 
-
-def _tangents(word: str, primals: Sequence[Field], tangents: Any) -> list[Field]:
-    if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
-        count = f"{len(tangents)}" if isinstance(tangents, (tuple, list)) else described(tangents)
-        raise SemanticError(f"{word}: there is a tangent for each of {len(primals)} arguments, in a tuple, not {count}")
-    for field, tangent in zip(primals, tangents, strict=True):
-        if not isinstance(tangent, Field) or tangent.type != field.type:
-            what = f"a {tangent.type} field" if isinstance(tangent, Field) else described(tangent)
-            raise SemanticError(f"{word}: the tangent of a {field.type} field has its type; it is {what}")
-    return list(tangents)
+    def seed(self, node: Node, value: Any, tangent: Any) -> Node:
+        """The tangent of a value that stands for an argument: a Field, or an array of a pipeline."""
+        if isinstance(tangent, Placeholder) and isinstance(node, Leaf) and isinstance(node.source, Deferred):
+            source = node.source
+            if (tangent.shape, tangent.dtype) == (source.placeholder.shape, source.placeholder.dtype):
+                return Leaf(node.type, Deferred(tangent, source.make, source.kind))
+        if isinstance(tangent, Field) and tangent.node.type == node.type:
+            return tangent.node
+        what = f"a {tangent.type} field" if isinstance(tangent, Field) else described(tangent)
+        own = f"a {value.type} field" if isinstance(value, Field) else described(value)
+        raise SemanticError(f"{self.trace.word}: a tangent has the type of its argument, here of {own}; it is {what}")
