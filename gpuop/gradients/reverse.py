@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -125,10 +125,10 @@ def _differentiated(
         return (result, rest) if has_aux and aux_beside else result
 
     of_fields.__name__ = of_fields.__qualname__ = f"{word}_{_name(function)}"
+    of_fields.__module__ = function.__module__  # so what it captures is looked at, as of any function of that module
+    of_fields.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     if not isinstance(function, Pipeline):
-        functools.update_wrapper(of_fields, function)
         return of_fields
-    of_fields.__signature__ = function.signature  # type: ignore[attr-defined]
     of_arrays: Function = pipeline(precision=function.precision, optimize=function.optimize)(of_fields)
     return of_arrays
 

@@ -26,7 +26,7 @@ PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # writ
 PACKAGE = __name__.partition(".")[0]
 # parts of gpuop whose functions use no device
 PURE_PARTS = (
-    *("dsl", "ir", "ops", "transforms", "engine.iterate", "engine.jit"),
+    *("dsl", "gradients", "ir", "ops", "transforms", "engine.iterate", "engine.jit"),
     *("lib.cog", "lib.fft", "lib.linalg", "lib.ndimage", "lib.random"),
     *("cog", "fft", "linalg", "ndimage", "random"),
 )

@@ -12,6 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.gradients.kernels.gather import Gather, Slice, slices
 from gpuop.gradients.kernels.places import OWN, Position, Site, Sites
+from gpuop.gradients.kernels.signs import without_negatives
 from gpuop.gradients.kernels.transpose import Transposed, transposed
 from gpuop.gradients.kernels.versions import single_assignment
 from gpuop.ir import nodes as ir
@@ -186,7 +187,7 @@ class _Adjoint:
             name, inputs, (Output(out),), domain, body, loc=self.kernel.loc, precision=self.kernel.precision,
             looked=self.kernel.loc, called=self.kernel.called,
         )  # fmt: skip
-        kernel = relaxed(simplify(kernel))
+        kernel = relaxed(simplify(without_negatives(simplify(kernel))))
         read = fields_read(kernel.body)
         inputs = tuple(param for param in kernel.inputs if param in read)
         kernel = verify(replace(kernel, inputs=inputs), Form.RECORDED)

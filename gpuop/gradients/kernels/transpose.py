@@ -147,10 +147,12 @@ class _Transposition:
         self.places = Sites(kernel)
         self.varied = varied(kernel.body, wanted)
         self.line: Loc | None = None
+        self.alone = self.only_write()
 
     def result(self) -> Transposed:
         out: list[ir.Stmt] = [*primal(self.kernel.body)]
         bars = Cotangents()
+        factor = None if self.alone is None else self.cotangent(self.alone, collector(out, self.alone.loc))
         self.block(self.kernel.body, bars, out)
         sites = [self.places.site(e) for e in expressions(self.kernel.body) if isinstance(e, ir.Read)]
         shares: dict[Site, ir.Expr] = {}
@@ -158,9 +160,20 @@ class _Transposition:
             share = bars.take(site, _type_of(site), collector(out))
             if share is not None:
                 b = collector(out)
-                value = masked(b, share.value, share.guard)
+                value = share.value if factor is None else times(b, share.value, b.cast(factor, share.value.type))
+                value = masked(b, value, share.guard)
                 shares[site] = conjugate(b, site.field, value, site.element is not None)
         return Transposed(self.kernel, tuple(out), shares)
+
+    def only_write(self) -> ir.Write | None:
+        """The only write with a cotangent, where that is of one number: shares are slopes, times the cotangent at last.
+
+        Slopes are then the same for a point and its neighbours, whose cotangents differ.
+        """
+        writes = [s for s in walk(self.kernel.body) if isinstance(s, ir.Write) and s.field in self.cotangents]
+        if len(writes) == 1 and writes[0] in self.kernel.body and writes[0].value.type.lanes == 1:
+            return writes[0]
+        return None
 
     def block(self, block: ir.Block, bars: Cotangents, out: list[ir.Stmt]) -> None:
         for stmt in reversed(block):
@@ -251,14 +264,17 @@ class _Transposition:
         bars.add(whole, replace(bar, lane=site.element) if isinstance(site.element, int) and whole != site else bar)
 
     def write(self, write: ir.Write, bars: Cotangents, b: Builder) -> None:
-        cotangent = self.cotangents.get(write.field)
-        if cotangent is None or not self.is_varied(write.value):
-            return
+        if write is self.alone:
+            self.add(write.value, Share(constant(1, write.value.type.dtype)), bars)
+        elif write.field in self.cotangents and self.is_varied(write.value):
+            self.add(write.value, Share(self.cotangent(write, b)), bars)
+
+    def cotangent(self, write: ir.Write, b: Builder) -> ir.Expr:
+        """The cotangent of what is written."""
         kind = write.value.type
-        own = write.point is None
-        read = ir.Read(cotangent, kind, write.point, write.element, *(() if own else ("fill", zero(kind))))
-        value = conjugate(b, write.field, b.bind(read), write.element is not None)
-        self.add(write.value, Share(value), bars)
+        border = () if write.point is None else ("fill", zero(kind))
+        read = ir.Read(self.cotangents[write.field], kind, write.point, write.element, *border)
+        return conjugate(b, write.field, b.bind(read), write.element is not None)
 
     # --- branches -----------------------------------------------------------------------------------------------
 
