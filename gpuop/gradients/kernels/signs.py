@@ -1,7 +1,7 @@
 """Signs: values that are the negatives of others are not computed again.
 
-Shares of neighbours are those of the own point with differences the other way round: a − b and b − a, whose squares are equal, as
-are even functions of them. All values become others, computed once, times a sign; these identities are exact but for signs of zeros.
+Shares of neighbours are those of the own point with differences the other way round: a − b and b − a, whose squares are equal,
+as are even functions of them. All values become others, computed once, times a sign; that is exact but for signs of zeros.
 """
 
 from __future__ import annotations
@@ -15,7 +15,21 @@ from gpuop.ir.visit import map_blocks, map_values, operands, walk, with_operands
 
 EVEN = {"cos", "cosh", "fabs", "native_cos", "cospi"}
 ODD = {
-    *("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "cbrt", "sinpi", "native_sin", "native_tan"),
+    *(
+        "sin",
+        "tan",
+        "asin",
+        "atan",
+        "sinh",
+        "tanh",
+        "asinh",
+        "atanh",
+        "erf",
+        "cbrt",
+        "sinpi",
+        "native_sin",
+        "native_tan",
+    ),
     *("rint", "round", "trunc"),
 }
 Signed = tuple[bool, ir.Expr]  # whether it is the negative of a value
