@@ -20,8 +20,11 @@ KEPT = 16  # pipelines of one function, for calls with other places of arguments
 Axes = Any  # an integer, None, or a tuple or list of these
 
 
+OPTIONS = ("out", "device")  # of calls with arrays, as pipelines have them
+
+
 class Mapped(FunctionWrapper):
-    """A function over one more axis of its arguments; made by `gp.vmap`.
+    """A function over one more axis of its arguments.
 
     Args:
         function, in_axes, out_axes: as of `gp.vmap`.
@@ -30,23 +33,37 @@ class Mapped(FunctionWrapper):
     recorded_by = (*FunctionWrapper.recorded_by, "in_axes", "out_axes")
 
     def __init__(self, function: Callable[..., Any], in_axes: Axes, out_axes: Axes) -> None:
-        super().__init__(function)
+        named = hasattr(function, "__name__") or isinstance(function, functools.partial)
+        super().__init__(function, None if named else type(function).__name__)
         self.in_axes, self.out_axes = in_axes, out_axes
         self._pipelines: BoundedCache[Any, Pipeline] = BoundedCache(KEPT)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        axes = self._axes(args)
-        arguments = [*zip(args, axes, strict=True), *((value, 0) for value in kwargs.values())]
-        if any(
-            is_array(value) and not isinstance(value, Placeholder) for each in arguments for value in _leaves(each[0])
-        ):
-            return self._of_arrays(args, kwargs, axes)
-        return self._of_entries(args, kwargs, axes)
+    @property
+    def as_function(self) -> Callable[..., Any]:
+        """A function of Python, which pipelines can be made of."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.receiver:
-            return super().__reduce__()
-        return vmap, (functools.partial(self.function, *self.first, **self.preset), self.in_axes, self.out_axes)
+        def mapped(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        return self._like(mapped, self.signature)
+
+    def _like(self, function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
+        """A function with the names of the mapped one, in the module of that: so what it captures is looked at."""
+        function.__name__, function.__qualname__, function.__doc__ = self.name, self.name, self.__doc__
+        function.__module__ = self.function.__module__
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        options = {n: kwargs.pop(n) for n in OPTIONS if n in kwargs and n not in self.signature.parameters}
+        axes = self._axes(args)
+        if any(is_array(value) and not isinstance(value, Placeholder) for value in _leaves([*args, *kwargs.values()])):
+            return self._of_arrays(args, kwargs, axes, options)
+        if options:
+            raise SemanticError(
+                f"vmap of `{self.name}` gives Fields for Fields: leave out `{next(iter(options))}=`, which is of calls with arrays"
+            )
+        return self._of_entries(args, kwargs, axes)
 
     def _axes(self, args: Sequence[Any]) -> tuple[Axes, ...]:
         """The axis of each argument by position."""
@@ -62,24 +79,21 @@ class Mapped(FunctionWrapper):
     def _of_entries(self, args: Sequence[Any], kwargs: dict[str, Any], axes: Sequence[Axes]) -> Any:
         """The results for fields, and for what stands for arrays while a pipeline is traced."""
         batch = Batch(self.name)
-        entries = [
-            batch.entry(value, axis, f"argument {n}") for n, (value, axis) in enumerate(zip(args, axes, strict=True))
-        ]
+        entries = [batch.entry(v, axis, f"argument {n}") for n, (v, axis) in enumerate(zip(args, axes, strict=True))]
         named = {name: batch.entry(value, 0, f"`{name}`") for name, value in kwargs.items()}
         batch.check()
-        result = self.function(*self.receiver, *self.first, *entries, **(self.preset | named))
+        result = self.function(*self.first, *entries, **(self.preset | named))
         return batch.results(result, self.out_axes)
 
-    def _of_arrays(self, args: Sequence[Any], kwargs: dict[str, Any], axes: Sequence[Axes]) -> Any:
-        """The results for arrays, by a pipeline; axes are moved to the front before."""
+    def _of_arrays(
+        self, args: Sequence[Any], kwargs: dict[str, Any], axes: Sequence[Axes], options: dict[str, Any]
+    ) -> Any:
+        """The results for arrays, by a pipeline; their axes are moved to the front before."""
         fronts = [
-            _front(value, axis, f"argument {n}", self.name)
-            for n, (value, axis) in enumerate(zip(args, axes, strict=True))
+            _front(v, axis, f"argument {n}", self.name) for n, (v, axis) in enumerate(zip(args, axes, strict=True))
         ]
-        first = tuple(map(_first, axes))
-        key = (*self.receiver, len(args), tuple(kwargs), first)
-        run = self._pipelines.find(key, lambda: pipeline(self._placed(len(args), tuple(kwargs), first)))
-        return run(*fronts, *kwargs.values())
+        key = len(args), tuple(kwargs), tuple(map(_first, axes))
+        return self._pipelines.find(key, lambda: pipeline(self._placed(*key)))(*fronts, *kwargs.values(), **options)
 
     def _placed(self, count: int, names: tuple[str, ...], axes: tuple[Axes, ...]) -> Callable[..., Any]:
         """The function of arrays for a pipeline: of arguments by position, then of those by name."""
@@ -87,16 +101,11 @@ class Mapped(FunctionWrapper):
         def of_arrays(*values: Any) -> Any:
             return self._of_entries(values[:count], dict(zip(names, values[count:], strict=True)), axes)
 
-        parameters = list(self.signature.parameters.values())[len(self.receiver) + len(self.first) :]
+        parameters = list(self.signature.parameters.values())[len(self.first) :]
         own = [p.name for p in parameters if p.kind in BY_POSITION and p.name not in names]
         own = [own[n] if n < len(own) else f"argument_{n}" for n in range(count)]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        of_arrays.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in (*own, *names)])  # type: ignore[attr-defined]
-        of_arrays.__name__ = of_arrays.__qualname__ = self.name
-        of_arrays.__module__ = (
-            self.function.__module__
-        )  # so what it captures is looked at, as of any function of that module
-        return of_arrays
+        return self._like(of_arrays, inspect.Signature([inspect.Parameter(n, kind) for n in (*own, *names)]))
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -124,7 +133,7 @@ def _front(value: Any, axis: Axes, what: str, name: str) -> Any:
 
 
 @naming_arguments
-def vmap(function: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Mapped:
+def vmap(function: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """Make of a function of fields or arrays one over one more axis: it computes what a loop over the entries of that axis would.
 
         blurred = gp.vmap(blur)(photos)                              # (N, H, W) of a function of (H, W)
@@ -157,4 +166,4 @@ def vmap(function: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) ->
             raise SemanticError(
                 f"vmap: `{name}=` is an integer, None, or a tuple of these, one for each argument, not {described(wrong)}"
             )
-    return Mapped(function, in_axes, out_axes)
+    return Mapped(function, in_axes, out_axes).as_function

@@ -8,6 +8,7 @@ import re
 import sys
 from _abc import _get_dump  # type: ignore[import-not-found]
 from collections.abc import Collection
+from inspect import Signature
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -59,7 +60,7 @@ def is_steady(value: Any) -> bool:
     if isinstance(value, FunctionType):
         own = value.__globals__.get("__name__") == value.__module__  # a wrapper has the name of another
         return own and value.__module__ in STEADY and value.__name__ not in ASKING
-    return (isinstance(value, type) and is_defined_in(STEADY, value)) or isinstance(value, logging.Logger)
+    return (isinstance(value, type) and is_defined_in(STEADY, value)) or isinstance(value, (logging.Logger, Signature))
 
 
 def is_defined_in(modules: Collection[str], cls: type) -> bool:
