@@ -45,6 +45,7 @@ NAMES = {  # definition of each name
     "full": "gpuop.ops.create.computed_fields.full",
     "is_big_tensor": "gpuop.dsl.fields.field_types.is_big_tensor",
     "grad": "gpuop.gradients.reverse.grad",
+    "hvp": "gpuop.gradients.jvp.hvp",
     "iterate": "gpuop.engine.iterate.iterate",
     "jvp": "gpuop.gradients.jvp.jvp",
     "linearize": "gpuop.gradients.jvp.linearize",

@@ -10,7 +10,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.gradients.forward import Forward
-from gpuop.gradients.reverse import _Trace
+from gpuop.gradients.reverse import _Trace, grad
 from gpuop.gradients.values import is_differentiable
 from gpuop.ir.values import Leaf, Node
 from gpuop.ops.create.computed_fields import filled
@@ -63,6 +63,29 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         return linear.pushed(tangents)
 
     return linear.values(), push
+
+
+@naming_arguments
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of a function times a direction: forward mode over reverse mode, at about the cost of two gradients.
+
+        curved = gp.hvp(energy, (u,), (direction,))
+
+    Args:
+        f: a function of Fields; it gives a real 0D Field, as of `gp.grad`.
+        primals: its arguments, of floating or complex numbers.
+        tangents: the direction: a Field of the same type for each.
+
+    Returns:
+        The derivative of the gradient in that direction: a Field of the type of the argument, or a tuple of them where there are
+        several arguments.
+
+    Raises:
+        SemanticError: as of `gp.grad` and `gp.jvp`.
+    """
+    gradient = grad(f, tuple(range(len(primals))) if isinstance(primals, (tuple, list)) else 0)
+    pushed = jvp(gradient, primals, tangents)[1]
+    return pushed if len(primals) > 1 else pushed[0]
 
 
 class _Linear:

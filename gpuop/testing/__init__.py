@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for checkers and editors; `NAMES` serves the run time
     from gpuop.testing.comparison import assert_allclose
     from gpuop.testing.conformance import conformance
+    from gpuop.testing.gradients import check_grads
     from gpuop.testing.hashes import digest, noise
     from gpuop.testing.metrics import Errors, errors, ulps
     from gpuop.testing.programs import PROGRAMS
 
-__all__ = ["PROGRAMS", "Errors", "assert_allclose", "conformance", "digest", "errors", "noise", "ulps"]
+__all__ = ["PROGRAMS", "Errors", "assert_allclose", "check_grads", "conformance", "digest", "errors", "noise", "ulps"]
 NAMES = {
     "PROGRAMS": "gpuop.testing.programs.PROGRAMS",
     "Errors": "gpuop.testing.metrics.Errors",
     "assert_allclose": "gpuop.testing.comparison.assert_allclose",
+    "check_grads": "gpuop.testing.gradients.check_grads",
     "conformance": "gpuop.testing.conformance.conformance",
     "digest": "gpuop.testing.hashes.digest",
     "errors": "gpuop.testing.metrics.errors",
