@@ -142,6 +142,33 @@ def test_other_ranks_of_a_window_plan_nothing(device, size, dtype):
     assert np.array_equal(share, scipy.ndimage.percentile_filter(image, 30, size=size))
 
 
+@pytest.mark.parametrize("method", ["linear", "nearest", "hazen"])
+def test_other_percentiles_of_a_field_plan_nothing(device, method):
+    """From the third one of a form on: weights above and below a half are summed otherwise, as in NumPy."""
+    gp.release()
+    image = IMAGE[:9, :11].astype(np.float32)
+    f = gp.ScalarField(image)
+    for n, share in enumerate((12, 33.3, 25.25, 71, 66.6, 5, 48.9, 80.1)):
+        with planned() as plans:
+            rows = np.percentile(f, share, axis=1, method=method).numpy()
+        np.testing.assert_allclose(rows, np.percentile(image, share, axis=1, method=method), rtol=1e-6)
+        assert len(plans) == 0 or n < 5
+
+
+def test_full_follows_a_parameter(device):
+    for value, dtype in ((2.5, None), (np.array([1, -2, 7], np.int32), None), (-0.0, "float64"), (3, "uint8")):
+        p = gp.Parameter(value)
+        field = gp.full((4, 6), p, dtype)
+        for factor in (1, 2):
+            expected = np.broadcast_to(np.asarray(value) * factor, (4, 6, *np.shape(value))).astype(
+                field.type.array_dtype
+            )
+            p.set(np.asarray(value) * factor)
+            assert field.numpy().tobytes() == expected.tobytes() and field.dtype == (dtype or p.dtype)
+        like = np.full_like(gp.zeros((2, 3), p.dtype), p)
+        assert np.array_equal(like.numpy(), np.full((2, 3, *np.shape(value)), np.asarray(value) * 2))
+
+
 EDGES = (
     1.5,
     2,

@@ -171,7 +171,9 @@ def assignment():
     SCALAR[0] = 1  # here
 
 
-@WRONGS.add("full: the value is a number or an array, not a Field; `np.broadcast_to(f, shape)` spreads one")
+@WRONGS.add(
+    "full: the value is a number, an array or a Parameter, not a Field; `np.broadcast_to(f, shape)` spreads one"
+)
 def full_of_a_field():
     gp.full((3, 4), ROW[0])  # here
 

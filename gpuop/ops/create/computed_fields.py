@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError
 from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.recorder.fill_values import fill_of
 from gpuop.ir.build import number
@@ -58,7 +60,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
 
     Args:
         shape: as of `gp.zeros`.
-        fill_value: a number; or an array-like of the tensor's shape, of which there is one at each point.
+        fill_value: a number; or an array-like of the tensor's shape, of which there is one at each point; or a Parameter of either,
+            which the field follows.
         dtype: by default that of the value, int32 or float32 of Python's numbers, or the FieldType's.
 
     Returns:
@@ -67,9 +70,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
     Raises:
         SemanticError: a shape or a dtype that fields cannot have, or a number that the dtype does not hold.
     """
+    if isinstance(fill_value, Parameter):
+        return _of_tensor(fill_value, fill_value.type.array_shape, _declared(shape, dtype, fill_value.dtype))
     if isinstance(fill_value, Field):
         raise SemanticError(
-            "full: the value is a number or an array, not a Field; `np.broadcast_to(f, shape)` spreads one"
+            "full: the value is a number, an array or a Parameter, not a Field; `np.broadcast_to(f, shape)` spreads one"
         )
     if (dtype is not None or isinstance(shape, FieldType)) and number(fill_value) is not None:
         return filled(_declared(shape, dtype, None), fill_value)
@@ -78,13 +83,17 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
     kind = _declared(shape, dtype, value.dtype)
     if not value.ndim:
         return filled(kind, value[()] if isinstance(fill_value, (np.generic, np.ndarray)) else fill_value)
-    if not kind.tensor_shape:
-        kind = kind.replace(tensor_shape=value.shape)
-    if value.shape != tuple(kind.tensor_shape):
+    return _of_tensor(Field(value, value.ndim), value.shape, kind)
+
+
+def _of_tensor(value: Field, shape: Sequence[int], kind: FieldType) -> Field:
+    """Return a field that has a tensor at each point."""
+    kind = kind if kind.tensor_shape else kind.replace(tensor_shape=shape)
+    if tuple(shape) != tuple(kind.tensor_shape):
         raise SemanticError(
-            f"full: a value of shape {value.shape} does not fill tensors of shape {tuple(kind.tensor_shape)}"
+            f"full: a value of shape {tuple(shape)} does not fill tensors of shape {tuple(kind.tensor_shape)}"
         )
-    return spread("full", Field(value, value.ndim).astype(kind.dtype), kind.array_shape)
+    return spread("full", value.astype(kind.dtype), kind.array_shape)
 
 
 def _declared(shape: Any, dtype: Any, otherwise: Any) -> FieldType:

@@ -27,6 +27,8 @@ from gpuop.ops.reduce.reductions import axes_reduced
 from gpuop.ops.select.take import take_along_axis
 from gpuop.ops.sort.radix_sort import PLACES, by_digits
 from gpuop.ops.sort.row_sorts import LONGEST, by_rows
+from gpuop.ops.symbolic_numbers import passed
+from gpuop.ops.symbolic_numbers import read as read_numbers
 
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 # A place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)
@@ -207,6 +209,17 @@ def _at(rows: Field, place: int) -> Field:
     return sliced(rows, (slice(None), place))
 
 
+def _at_number(rows: Field, place: int) -> Field:
+    """Return the value at a place that the kernel gets as an argument, so other places need no other kernel."""
+    numbers, last = passed(place), rows.field_shape[1] - 1
+
+    def value(at: Place, read: Reading) -> Any:
+        return read.at(rows, [*at, *read_numbers(numbers, [(0, last)])], "unchecked")
+
+    out = rows.type.replace(field_shape=rows.field_shape[:1])
+    return gathered("take", out, [rows, *numbers], value, "a place that is an argument", True)
+
+
 def _unless_nan(rows: Field, result: Field) -> Field:
     """Return NaN for rows with a NaN: it is the last value then."""
     if np.dtype(rows.type.array_dtype).kind != "f":
@@ -297,10 +310,10 @@ def _between(rows: Field, share: float, method: str) -> Field:
     last = rows.field_shape[1] - 1
     place, part = _place(last + 1, share, method, HOST)
     low = min(max(math.floor(place), 0), last)
-    part, one = part if 0 <= place < last else 0.0, _at(rows, low)
+    part, one = part if 0 <= place < last else 0.0, _at_number(rows, low)
     if method in VALUES or (not part and np.dtype(rows.type.array_dtype).kind != "f"):
         return _unless_nan(rows, one)
-    two = _at(rows, min(low + 1, last) if place >= 0 else 0)
+    two = _at_number(rows, min(low + 1, last) if place >= 0 else 0)
     apart_by = apply("subtract", two, one)
     near = apply("subtract", two, apply("multiply", apart_by, 1 - part))
     return _unless_nan(rows, near if part >= 0.5 else apply("add", one, apply("multiply", apart_by, part)))
