@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -259,22 +260,37 @@ def test_calls_go_on_while_a_driver_compiles_their_size(built, monkeypatch, endl
     assert all(result.tobytes() == results[0].tobytes() for result in results)
 
 
+class Turns:
+    """A job that counts the turns that it gets.
+
+    Args:
+        action: what it does.
+    """
+
+    def __init__(self, action):
+        self.action, self.count = action, 0
+
+    def give_turn(self):
+        self.count += 1
+
+
 def test_calls_give_turns_until_their_size_is_compiled(built, monkeypatch):
-    pipeline, x = gp.pipeline(lambda image: slopes(gp.ScalarField(image))), of_numbers((81, 67))
-    jobs, turns = [], []
-    monkeypatch.setattr(sizes, "later", jobs.append)
-    monkeypatch.setattr(sizes, "give_turn", lambda: turns.append(len(jobs)))
+    """To the job of their size alone: another size has one of its own."""
+    pipeline, jobs = gp.pipeline(lambda image: slopes(gp.ScalarField(image))), []
+    monkeypatch.setattr(sizes, "later", lambda action: jobs.append(Turns(action)) or jobs[-1])
     meet(pipeline)
+    x, y = of_numbers((81, 67)), of_numbers((83, 69))
     for _ in range(sizes.OFTEN - 1):
-        pipeline(x)
-    assert not jobs and not turns
+        pipeline(x), pipeline(y)
+    assert not jobs
     for _ in range(5):
         pipeline(x)
-    assert len(jobs) == 1 and turns == [1] * 5
-    jobs[0]()
+    pipeline(y)
+    assert [job.count for job in jobs] == [5, 1]
+    jobs[0].action()
     for _ in range(5):
-        pipeline(x)
-    assert len(turns) == 5
+        pipeline(x), pipeline(y)
+    assert [job.count for job in jobs] == [5, 6]
 
 
 def test_jobs_run_in_a_thread_of_their_own():
@@ -287,39 +303,57 @@ def test_jobs_run_in_a_thread_of_their_own():
 def test_a_turn_ends_with_what_the_job_computes(endless_turns):
     start, go, results = threading.Event(), threading.Event(), []
 
-    def job():
+    def action():
         start.set()
         go.wait(60)
         results.extend(n * n for n in range(1000))
 
-    background.later(job)
+    job = background.later(action)
     assert start.wait(60) and not results
     go.set()
-    background.give_turn()
+    job.give_turn()
     assert len(results) == 1000
-    background.give_turn()  # there is no job
+    job.give_turn()  # it is done
+
+
+def test_the_last_job_is_the_next(endless_turns):
+    """Those that wait get no turns, so calls do not wait for the jobs of others."""
+    start, go, order = threading.Event(), threading.Event(), []
+    background.later(lambda: (start.set(), go.wait(60)))
+    assert start.wait(60)
+    jobs = [background.later(partial(order.append, n)) for n in range(3)]
+    for job in jobs:
+        job.give_turn()
+    go.set()
+    background.settle()
+    assert order == [2, 1, 0]
 
 
 def test_the_process_is_as_it_was_but_while_a_job_computes(endless_turns):
     def state():
         return round(sys.getswitchinterval() * 1e6), gc.get_threshold()
 
-    before, states = state(), []
+    def priority():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before, states, priorities, jobs = state(), [], [priority()], []
 
     def driver():
-        background.give_turn()  # nobody waits for a driver
+        jobs[0].give_turn()  # nobody waits for a driver
         states.append(state())
-        priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        priorities.append(priority())
         raise ZeroDivisionError
 
-    def job():
+    def action():
+        assert go.wait(60)
         states.append(state())
         with pytest.raises(ZeroDivisionError):
             background.in_driver(driver)
         states.append(state())
 
-    priorities = [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())]
-    background.later(job)
+    go = threading.Event()
+    jobs.append(background.later(action))
+    go.set()
     background.settle()
     computing = (round(background.SWITCH * 1e6), (*before[1][:2], background.NEVER))
     assert states == [computing, before, computing] and state() == before

@@ -27,7 +27,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.visit import expressions
 from gpuop.passes.dynamic_extents import key_of, opened
-from gpuop.runtime.base.background import give_turn, later
+from gpuop.runtime.base.background import later
 
 OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
@@ -141,9 +141,9 @@ def called(trace: Trace) -> None:
     if tier.calls < OFTEN or config.specialize != "auto":
         return
     if tier.calls == OFTEN:
-        later(partial(copy_context().run, _compile_size, weakref.ref(trace)))
-    if not tier.failed:
-        give_turn()
+        tier.job = later(partial(copy_context().run, _compile_size, weakref.ref(trace)))
+    if tier.job is not None:
+        tier.job.give_turn()
 
 
 def _compile_size(reference: Callable[[], Trace | None]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from gpuop.base.records import dataclass
+from gpuop.runtime.base.background import Job
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +41,7 @@ class Tier:
         names: the arguments whose extents are open.
         reason: the reason for kernels of this size; empty for open ones.
         calls: how often the trace was called.
+        job: the work behind the calls that compiles kernels for this size.
         own: the trace with kernels of this size, once they are compiled behind the calls.
         failed: the message of the error that compiling them raised.
     """
@@ -48,6 +50,7 @@ class Tier:
     names: frozenset[str]
     reason: str = ""
     calls: int = 0
+    job: Job | None = None
     own: Any = None
     failed: str = ""
 
