@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from gpuop.base.records import dataclass
-from gpuop.runtime.base.background import Job
+from gpuop.runtime.base.background import BackgroundJob
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +50,7 @@ class Tier:
     names: frozenset[str]
     reason: str = ""
     calls: int = 0
-    job: Job | None = None
+    job: BackgroundJob | None = None
     own: Any = None
     failed: str = ""
 

@@ -27,7 +27,7 @@ TURN = 2e-3  # seconds that a call waits, at most
 NEVER = (1 << 31) - 1  # collections between full ones, which take a tenth of a second and hold the lock
 
 
-class Job:
+class BackgroundJob:
     """An action that is done behind the calls. It raises nothing.
 
     Attributes:
@@ -65,18 +65,18 @@ class Job:
             computing.wait(TURN)
 
 
-_jobs: LifoQueue[Job] = LifoQueue()  # the last one is the most likely to be waited for
+_jobs: LifoQueue[BackgroundJob] = LifoQueue()  # the last one is the most likely to be waited for
 _starting = threading.Lock()
 _worker: threading.Thread | None = None
-_running: Job | None = None
+_running: BackgroundJob | None = None
 _usual = sys.getswitchinterval(), gc.get_threshold()  # of the process, before a job computes
 _ended = False  # whether the process ends
 
 
-def later(action: Callable[[], None]) -> Job:
+def later(action: Callable[[], None]) -> BackgroundJob:
     """Have an action done by the thread, which begins with the first one."""
     global _worker
-    job = Job(action)
+    job = BackgroundJob(action)
     _jobs.put(job)
     with _starting:
         if _worker is None:
