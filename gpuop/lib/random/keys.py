@@ -202,6 +202,16 @@ class Words:
             result = [k._where(chosen, parts[start + n], word) for n, word in enumerate(result)]
         return result
 
+    def pair(self) -> tuple[Any, Any, Any]:
+        """Two words that a value of one word shares with its neighbour, and which of both it is, 0 or 1."""
+        words = k._random(self.key, k._uint4(*map(_word, self.counter), 0))
+        parts = [words[n] for n in range(BLOCK)]
+        if isinstance(self.first, int):
+            start = self.first // 2 * 2
+            return parts[start], parts[start + 1], self.first % 2
+        late = self.first >= 2
+        return k._where(late, parts[2], parts[0]), k._where(late, parts[3], parts[1]), self.first % 2
+
 
 def _word(number: Any) -> Any:
     return number if isinstance(number, int) else k._convert_uint(number)

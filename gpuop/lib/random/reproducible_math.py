@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import gpuop.dsl as k
 from gpuop.base.records import dataclass
 
@@ -21,8 +23,6 @@ class Floats:
         root: the bits of √½.
         ln2: ln 2 in two parts; the first one times an exponent is exact.
         log: the odd part of the logarithm of (1 + s) / (1 - s), by s²: logf and log of FreeBSD (msun).
-        erfinv: for ranges of w = -log(1 - x²): the start of the range, the number to subtract from w or √w, and the coefficients
-            of erfinv(x) / x. M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
     """
 
     name: str
@@ -31,7 +31,6 @@ class Floats:
     root: int
     ln2: tuple[float, float]
     log: tuple[float, ...]
-    erfinv: tuple[tuple[float, float, tuple[float, ...]], ...]
 
 
 FLOAT = Floats(
@@ -41,13 +40,7 @@ FLOAT = Floats(
     0x3F3504F3,
     (6.9313812256e-01, 9.0580006145e-06),
     (0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841),
-    (
-        (0.0, 2.5, (1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06,
-                    3.43273939e-07, 2.81022636e-08)),
-        (5.0, 3.0, (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322,
-                    0.000100950558, -0.000200214257)),
-    ),
-)  # fmt: skip
+)
 DOUBLE = Floats(
     "float64",
     64,
@@ -56,28 +49,36 @@ DOUBLE = Floats(
     (6.93147180369123816490e-01, 1.90821492927058770002e-10),
     (6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
      1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01),
-    (
-        (0.0, 3.125, (
-            1.6536545626831027356, 0.24015818242558961693, -0.0060336708714301490533, -0.00074070253416626697512,
-            0.0001867342080340571352, -1.3882523362786468719e-05, -1.3654692000834678645e-06, 4.2347877827932403518e-07,
-            -2.9070369957882005086e-08, -4.1126339803469836976e-09, 1.051212273321532285e-09, -5.4154120542946279317e-11,
-            -1.2975133253453532498e-11, 2.6335093153082322977e-12, -8.1519341976054721522e-14, -4.0545662729752068639e-14,
-            6.6376381343583238325e-15, 2.0972767875968561637e-17, -1.333171662854620906e-16, 1.115787767802518096e-17,
-            1.2858480715256400167e-18, -1.685059138182016589e-19, -3.6444120640178196996e-21)),
-        (6.25, 3.25, (
-            3.0838856104922207635, 1.0052589676941592334, 0.005370914553590063617, -0.0037512085075692412107,
-            0.0024914420961078508066, -0.0016882755560235047313, 0.00095328937973738049703, -0.0003550375203628474796,
-            2.4031110387097893999e-05, 6.8284851459573175448e-05, -4.7318229009055733981e-05, 1.2475304481671778723e-05,
-            2.9234449089955446044e-06, -4.013867526981545969e-06, 1.5027403968909827627e-06, 1.8239629214389227755e-08,
-            -2.7517406297064545428e-07, 9.0756561938885390979e-08, 2.2137376921775787049e-09)),
-        (16.0, 5.0, (
-            4.8499064014085844221, 1.0103004648645343977, -0.00013871931833623122026, -0.00021503011930044477347,
-            7.5995277030017761139e-05, -1.9681778105531670567e-05, 4.5260625972231537039e-06, -9.9298272942317002539e-07,
-            2.2900482228026654717e-07, -6.7711997758452339498e-08, 2.9147953450901080826e-08, -1.4960026627149240478e-08,
-            7.6157012080783393804e-09, -3.7894654401267369937e-09, 1.5076572693500548083e-09, -2.5556418169965252055e-10,
-            -2.7109920616438573243e-11)),
-    ),
 )  # fmt: skip
+# For ranges of w = -log(1 - x²): the start of the range, the number to subtract from w or √w, and the coefficients of erfinv(x) / x.
+# M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
+ERFINV = (
+    (0.0, 3.125, (
+        1.6536545626831027356, 0.24015818242558961693, -0.0060336708714301490533, -0.00074070253416626697512,
+        0.0001867342080340571352, -1.3882523362786468719e-05, -1.3654692000834678645e-06, 4.2347877827932403518e-07,
+        -2.9070369957882005086e-08, -4.1126339803469836976e-09, 1.051212273321532285e-09, -5.4154120542946279317e-11,
+        -1.2975133253453532498e-11, 2.6335093153082322977e-12, -8.1519341976054721522e-14, -4.0545662729752068639e-14,
+        6.6376381343583238325e-15, 2.0972767875968561637e-17, -1.333171662854620906e-16, 1.115787767802518096e-17,
+        1.2858480715256400167e-18, -1.685059138182016589e-19, -3.6444120640178196996e-21)),
+    (6.25, 3.25, (
+        3.0838856104922207635, 1.0052589676941592334, 0.005370914553590063617, -0.0037512085075692412107,
+        0.0024914420961078508066, -0.0016882755560235047313, 0.00095328937973738049703, -0.0003550375203628474796,
+        2.4031110387097893999e-05, 6.8284851459573175448e-05, -4.7318229009055733981e-05, 1.2475304481671778723e-05,
+        2.9234449089955446044e-06, -4.013867526981545969e-06, 1.5027403968909827627e-06, 1.8239629214389227755e-08,
+        -2.7517406297064545428e-07, 9.0756561938885390979e-08, 2.2137376921775787049e-09)),
+    (16.0, 5.0, (
+        4.8499064014085844221, 1.0103004648645343977, -0.00013871931833623122026, -0.00021503011930044477347,
+        7.5995277030017761139e-05, -1.9681778105531670567e-05, 4.5260625972231537039e-06, -9.9298272942317002539e-07,
+        2.2900482228026654717e-07, -6.7711997758452339498e-08, 2.9147953450901080826e-08, -1.4960026627149240478e-08,
+        7.6157012080783393804e-09, -3.7894654401267369937e-09, 1.5076572693500548083e-09, -2.5556418169965252055e-10,
+        -2.7109920616438573243e-11)),
+)  # fmt: skip
+# -2 log(1 + x) / x for x from √½ - 1 to √2 - 1, within 3e-8, and sin(π x / 2) / x by x² for x from -1 to 1, within 7e-9
+RADIUS = (
+    -2.0, 0.9999997615814209, -0.6666836738586426, 0.5000430941581726, -0.3991394639015198, 0.3312136113643646,
+    -0.298982411623001, 0.287549167871475, -0.1748807728290558,
+)  # fmt: skip
+SINE = (1.5707963705062866, -0.6459637880325317, 0.07968991994857788, -0.004674150608479977, 0.0001516751217423007)
 FLOATS = {each.name: each for each in (FLOAT, DOUBLE)}
 
 
@@ -102,24 +103,46 @@ def polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
     return total
 
 
-def normal_of(words: Sequence[Any], of: Floats) -> Any:
-    """The quantile of the standard normal distribution for the probability that the words represent.
+def normal_of_pair(one: Any, other: Any, second: Any) -> Any:
+    """A float32 of the standard normal distribution, one of two that two words give (Box and Muller, 1958).
 
-    Probabilities are the middles of 2³² or 2⁶⁴ equal parts, so the distance from either end is exact, and tails are complete.
+    The radius is that of the middle of one of 2³² parts of [0, 1], whose distance from either end is exact, the angle the middle of
+    one of 2³² parts of a turn.
+
+    Args:
+        second: 0 for the cosine, 1 for the sine.
     """
-    signed = k._as_int(words[0]) if of.bits == 32 else k._as_long(whole(words))
-    magnitude = signed ^ (signed >> (of.bits - 1))
-    unsigned = k._as_uint(magnitude) if of.bits == 32 else k._as_ulong(magnitude)
-    unit = 2.0**-of.bits
-    x = k._convert(2 * unsigned + 1, of.name) * unit
-    tail = k._convert((1 << of.bits) - 1 - 2 * unsigned, of.name) * unit
-    w = -log(tail * (x + 1.0), of)
-    z = x * _erfinv_over_x(w, of) * k._convert(2.0**0.5, of.name)
+    near = one >= np.uint32(0xB504F334)  # √½: the distance from 1 is the argument of the logarithm
+    parts = k._convert_float(k._where(near, ~one, one)) + 0.5
+    bits = k._as_int(parts)
+    exponent = (bits - (FLOAT.root + (32 << FLOAT.mantissa))) & -(1 << FLOAT.mantissa)
+    rest = k._fma(k._where(near, -parts, k._as_float(bits - exponent)), 2.0**-32, k._where(near, 0.0, -1.0))
+    doublings = k._convert_float(k._where(near, 0, exponent)) * 2.0**-FLOAT.mantissa
+    radius = k._sqrt(k._fma(rest, polynomial(rest, RADIUS), doublings * float(np.float32(-2 * np.log(2)))))
+    angle = k._as_int(other + (np.uint32(1 << 31) - k._convert_uint(second) * np.uint32(1 << 30)))
+    folded = k._as_uint(angle ^ (angle >> 31)) * 2 + np.uint32(
+        (1 << 31) + 1
+    )  # the sine of half a turn is that of the rest
+    x = k._convert_float(k._as_int(folded)) * 2.0**-31
+    return radius * (x * polynomial(x * x, SINE))
+
+
+def normal_of(words: Sequence[Any]) -> Any:
+    """The float64 quantile of the standard normal distribution for the probability that two words represent.
+
+    Probabilities are the middles of 2⁶⁴ equal parts, so the distance from either end is exact, and tails are complete.
+    """
+    signed = k._as_long(whole(words))
+    magnitude = k._as_ulong(signed ^ (signed >> 63))
+    x = k._convert_double(2 * magnitude + 1) * 2.0**-64
+    tail = k._convert_double((1 << 64) - 1 - 2 * magnitude) * 2.0**-64
+    w = -log(tail * (x + 1.0), DOUBLE)
+    z = x * _erfinv_over_x(w) * k._convert_double(2.0**0.5)
     return k._where(signed < 0, -z, z)
 
 
-def _erfinv_over_x(w: Any, of: Floats) -> Any:
-    (_, middle, first), *others = of.erfinv
+def _erfinv_over_x(w: Any) -> Any:
+    (_, middle, first), *others = ERFINV
     root, value = k._sqrt(w), polynomial(w - middle, first)
     for start, middle, coefficients in others:
         value = k._where(w < start, value, polynomial(root - middle, coefficients))
