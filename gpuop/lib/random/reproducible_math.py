@@ -50,7 +50,7 @@ DOUBLE = Floats(
     (6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
      1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01),
 )  # fmt: skip
-# For ranges of w = -log(1 - x²): the start of the range, the number to subtract from w or √w, and the coefficients of erfinv(x) / x.
+# Of erfinv(x) / x, for ranges of w = -log(1 - x²): the start of the range, the number to subtract from w or √w, the coefficients.
 # M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
 ERFINV = (
     (0.0, 3.125, (
@@ -73,10 +73,10 @@ ERFINV = (
         7.6157012080783393804e-09, -3.7894654401267369937e-09, 1.5076572693500548083e-09, -2.5556418169965252055e-10,
         -2.7109920616438573243e-11)),
 )  # fmt: skip
-# -2 log(1 + x) / x for x from √½ - 1 to √2 - 1, within 3e-8, and sin(π x / 2) / x by x² for x from -1 to 1, within 7e-9
+# -2 log(1 + x) / x for x from -1/2 to 0, within 5e-8, and sin(π x / 2) / x by x² for x from -1 to 1, within 7e-9
 RADIUS = (
-    -2.0, 0.9999997615814209, -0.6666836738586426, 0.5000430941581726, -0.3991394639015198, 0.3312136113643646,
-    -0.298982411623001, 0.287549167871475, -0.1748807728290558,
+    -2.0, 0.9999856352806091, -0.6674051284790039, 0.4855489134788513, -0.5397002696990967, -0.40907949209213257,
+    -2.5200209617614746, -3.397331714630127, -2.8850457668304443,
 )  # fmt: skip
 SINE = (1.5707963705062866, -0.6459637880325317, 0.07968991994857788, -0.004674150608479977, 0.0001516751217423007)
 FLOATS = {each.name: each for each in (FLOAT, DOUBLE)}
@@ -106,19 +106,17 @@ def polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
 def normal_of_pair(one: Any, other: Any, second: Any) -> Any:
     """A float32 of the standard normal distribution, one of two that two words give (Box and Muller, 1958).
 
-    The radius is that of the middle of one of 2³² parts of [0, 1], whose distance from either end is exact, the angle the middle of
+    The radius is that of the middle of one of 2³¹ parts of [0, 1], whose distance from either end is exact, the angle the middle of
     one of 2³² parts of a turn.
 
     Args:
         second: 0 for the cosine, 1 for the sine.
     """
-    near = one >= np.uint32(0xB504F334)  # √½: the distance from 1 is the argument of the logarithm
-    parts = k._convert_float(k._where(near, ~one, one)) + 0.5
-    bits = k._as_int(parts)
-    exponent = (bits - (FLOAT.root + (32 << FLOAT.mantissa))) & -(1 << FLOAT.mantissa)
-    rest = k._fma(k._where(near, -parts, k._as_float(bits - exponent)), 2.0**-32, k._where(near, 0.0, -1.0))
-    doublings = k._convert_float(k._where(near, 0, exponent)) * 2.0**-FLOAT.mantissa
-    radius = k._sqrt(k._fma(rest, polynomial(rest, RADIUS), doublings * float(np.float32(-2 * np.log(2)))))
+    middle = one | 1
+    halvings = k._clz(middle)
+    rest = k._convert_float(k._as_int(middle << halvings)) * 2.0**-32  # from 1, as the sign bit stands for it
+    logarithm = k._convert_float(k._as_int(halvings)) * float(np.float32(2 * np.log(2)))
+    radius = k._sqrt(k._fma(rest, polynomial(rest, RADIUS), logarithm))
     angle = k._as_int(other + (np.uint32(1 << 31) - k._convert_uint(second) * np.uint32(1 << 30)))
     folded = k._as_uint(angle ^ (angle >> 31)) * 2 + np.uint32(
         (1 << 31) + 1
