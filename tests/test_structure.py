@@ -43,7 +43,7 @@ BELOW = {  # what each room may import; the files beside the rooms are the publi
     "fusion": {"base", "ir", "passes"},
     "dsl": {"base", "ir", "passes"},
     "ops": {"base", "ir", "passes", "dsl"},
-    "gradients": {"base", "ir", "passes", "dsl", "ops", "engine"},
+    "gradients": {"base", "ir", "passes", "fusion", "dsl", "ops", "engine"},
     "runtime": {"base", "ir", "passes", "codegen", "fusion"},
     "engine": {"base", "ir", "passes", "codegen", "fusion", "dsl", "ops", "runtime"},
     "transforms": {"base", "ir", "dsl", "fusion", "ops", "engine"},

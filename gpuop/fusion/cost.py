@@ -30,12 +30,12 @@ def saving(nbytes: float) -> str:
 
 def work(kernel: Kernel) -> float:
     """The weighted operations of a thread; both branches of conditions count, for `_codegenIf` that of a generic target."""
-    return _block(resolve_target(kernel).body, _weight)
+    return _block(resolve_target(kernel).body, weight)
 
 
 def arithmetic(kernel: Kernel) -> float:
     """The weighted operations of a thread whose reads hit caches: a read counts as one operation."""
-    return _block(resolve_target(kernel).body, lambda e: float(e.type.lanes) if isinstance(e, Read) else _weight(e))
+    return _block(resolve_target(kernel).body, lambda e: float(e.type.lanes) if isinstance(e, Read) else weight(e))
 
 
 def taps(readers: Sequence[tuple[Kernel, FieldParam]]) -> float:
@@ -57,7 +57,7 @@ def _block(block: Block, weight: Callable[[Expr], float]) -> float:
     return total
 
 
-def _weight(expr: Expr) -> float:
+def weight(expr: Expr) -> float:
     if isinstance(expr, Apply):
         row = OPS[expr.op]
         one = 1.0 if is_shift(expr) else WEIGHTS.get(expr.op, FUNCTION if row.ulp else 1.0)

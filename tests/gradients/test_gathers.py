@@ -7,6 +7,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.ir.text import show
+from gpuop.ir.values import calls
 from tests.gradients.differences import check
 
 MODES = {"clamp": "edge", "zero": "constant", "wrap": "wrap", "symmetric": "symmetric", "reflect": "reflect"}
@@ -166,3 +168,59 @@ def test_axis_that_is_not_read_by(device):
 )
 def test_layouts(device, function):
     check(function, function, random(4, 5))
+
+
+# --- what is kept -------------------------------------------------------------------------------------------------------
+
+
+@gp.operator
+def bilateral(u):
+    centre = _readTensor(u)
+    total, weights = _var(_convert_double(0)), _var(_convert_double(0))
+    for row in (-1, 0, 1):
+        for column in (-1, 0, 1):
+            value = _readTensor(u, _row + row, _column + column, border="wrap")
+            weight = _exp(-(value - centre) * (value - centre))
+            total @= total + weight * value
+            weights @= weights + weight
+    return total / weights
+
+
+def kernels(function, *shape: int) -> list[str]:
+    """The names of the kernels that a pull adds."""
+    u = gp.ScalarField(random(*shape))
+    _, pull = gp.vjp(function, u)
+    names = [call.kernel.name for call in calls([pull(u)[0].node])]
+    return [name for name in names if "_of_" in name]
+
+
+def test_values_that_are_kept():
+    """Nothing of a sum of functions of differences, one value of a function of a sum, two of a quotient of sums."""
+    assert kernels(diffused, 6, 7) == ["adjoint_of_diffused"]
+    assert kernels(lambda u: nine(u, "clamp"), 6, 7) == ["t_of_nine", "adjoint_of_nine"]
+    assert kernels(bilateral, 6, 7) == ["t_of_bilateral", "t_of_bilateral", "adjoint_of_bilateral"]
+
+
+def test_slopes_of_neighbours_are_shared():
+    """Four exponentials, for the point and for its four neighbours."""
+    _, pull = gp.vjp(diffused, u := gp.ScalarField(random(6, 7)))
+    assert show(pull(u)[0].node.call.kernel).count("exp(") == 4
+
+
+def test_quotient_of_sums(device):
+    def expected(a):
+        near = [at(a, "wrap", row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
+        weights = [np.exp(-((b - a) ** 2)) for b in near]
+        return sum(w * b for w, b in zip(weights, near, strict=True)) / sum(weights)
+
+    check(bilateral, expected, random(4, 5))
+
+
+def test_gradient_of_a_chain_is_one_kernel():
+    @gp.pipeline
+    def gradient(a):
+        return gp.grad(lambda u: (diffused(diffused(diffused(u))) ** 2).sum())(gp.ScalarField(a))
+
+    a = random(64, 64).astype(np.float32)
+    text = gradient.explain(a).splitlines()[0]
+    assert text.startswith("1 kernel for")

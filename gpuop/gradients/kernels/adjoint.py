@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from gpuop.base.errors import Loc, SemanticError
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.gradients.kernels.cut import kept_values
 from gpuop.gradients.kernels.gather import Gather, Slice, slices
 from gpuop.gradients.kernels.places import OWN, Position, Site, Sites
 from gpuop.gradients.kernels.signs import without_negatives
-from gpuop.gradients.kernels.transpose import Transposed, transposed
+from gpuop.gradients.kernels.transpose import Transposed, transposed, varied
 from gpuop.gradients.kernels.versions import single_assignment
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
@@ -29,9 +31,25 @@ from gpuop.passes.relax_precision import relaxed
 from gpuop.passes.simplify import simplify
 
 Nodes = dict[ir.FieldParam, Node]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reversed:
+    """The transposed body of a kernel, with the fields of cotangents by the positions of outputs."""
+
+    kernel: Kernel
+    adjoint: Transposed
+    bars: Mapping[int, ir.FieldParam]
+
+    def kept_for(self, n: int) -> list[ir.Var]:
+        """The values to keep for the gather of an input."""
+        shares = [value for site, value in self.adjoint.shares.items() if site.field is self.kernel.inputs[n]]
+        return kept_values(self.adjoint, shares)
+
+
 MOST_KEPT = 256
-_bodies: BoundedCache[tuple[str, frozenset[int], frozenset[int]], tuple[Kernel, Transposed, dict[int, ir.FieldParam]]]
-_bodies = BoundedCache(MOST_KEPT)
+Key = tuple[str, frozenset[int], frozenset[int], bool]
+_bodies: BoundedCache[Key, _Reversed] = BoundedCache(MOST_KEPT)
 
 
 def pulled(call: Call, kernel: Kernel, cotangents: Mapping[int, Field], wanted: Sequence[int]) -> dict[int, Field]:
@@ -45,30 +63,39 @@ def pulled(call: Call, kernel: Kernel, cotangents: Mapping[int, Field], wanted: 
     Raises:
         SemanticError: there is no derivative of what stands between these, at its line.
     """
-    kernel, body, bars = _transposed(kernel, frozenset(cotangents), frozenset(wanted))
-    nodes: Nodes = dict(zip(kernel.inputs, call.inputs, strict=True))
-    nodes |= {bars[n]: field.node for n, field in cotangents.items()}
     result: dict[int, Field] = {}
     for n in wanted:
-        field = _Adjoint(body, kernel.inputs[n], dict(nodes), call.loc).field()
+        field = _pulled_to(n, call, kernel, cotangents, frozenset(wanted))
         if field is not None:
             result[n] = field
     return result
 
 
-def _transposed(
-    kernel: Kernel, outputs: frozenset[int], wanted: frozenset[int]
-) -> tuple[Kernel, Transposed, dict[int, ir.FieldParam]]:
-    key = content(kernel), outputs, wanted
-    cached = _bodies.get(key)
-    if cached is None:
+def _pulled_to(
+    n: int, call: Call, kernel: Kernel, cotangents: Mapping[int, Field], wanted: frozenset[int]
+) -> Field | None:
+    """The cotangent of one input. What is kept has cotangents as factors, of which one read is enough."""
+    body = _transposed(kernel, frozenset(cotangents), wanted, factored=True)
+    stored = body.kept_for(n)
+    if stored and body.adjoint.factored:
+        body = _transposed(kernel, frozenset(cotangents), wanted, factored=False)
+        stored = body.kept_for(n)
+    nodes: Nodes = dict(zip(body.kernel.inputs, call.inputs, strict=True))
+    nodes |= {body.bars[k]: field.node for k, field in cotangents.items()}
+    return _Adjoint(body.adjoint, body.kernel.inputs[n], nodes, call.loc).field(stored)
+
+
+def _transposed(kernel: Kernel, outputs: frozenset[int], wanted: frozenset[int], factored: bool) -> _Reversed:
+    key = content(kernel), outputs, wanted, factored
+    body = _bodies.get(key)
+    if body is None:
         bars = {n: _bar(kernel.outputs[n].param) for n in sorted(outputs)}
         params = frozenset(kernel.inputs[n] for n in wanted)
         straight = simplify(single_assignment(kernel))
         _check(straight, [kernel.outputs[n] for n in sorted(outputs)])
         cotangents = {kernel.outputs[n].param: bar for n, bar in bars.items()}
-        cached = _bodies[key] = kernel, transposed(straight, cotangents, params), bars
-    return cached
+        body = _bodies[key] = _Reversed(kernel, transposed(straight, cotangents, params, factored), bars)
+    return body
 
 
 def _bar(param: ir.FieldParam) -> ir.FieldParam:
@@ -82,7 +109,9 @@ class _Adjoint:
         self.body, self.param, self.nodes, self.loc = body, param, nodes, loc
         self.kernel = body.kernel
 
-    def field(self) -> Field | None:
+    def field(self, stored: Sequence[ir.Var]) -> Field | None:
+        for var in stored:
+            self.keep(var)
         own = slices(self.body, self.param)
         if not own:
             return None
@@ -94,6 +123,19 @@ class _Adjoint:
         for axes, members in groups.items():
             direct += self.summed(axes, members)
         return self.gathered(direct)
+
+    def keep(self, var: ir.Var) -> None:
+        """Compute a value by a kernel of its own; the body then reads it."""
+        body, domain, lanes = self.body, self.kernel.domain, var.type.lanes * self.kernel.domain.elements
+        kind = FieldType(domain.shape, (lanes,) if lanes > 1 else (), var.type.dtype.name)
+        at = ir.Index("global", "element") if domain.elements > 1 else None
+        out, param = ir.FieldParam(var.hint, kind), ir.FieldParam(var.hint, kind)
+        statements = (*body.body, ir.Write(out, ir.Ref(var), None, at))
+        self.nodes[param] = self.called(f"{var.hint}_of_{self.kernel.name}", kind, out, statements, domain).node
+        read = ir.Read(param, var.type, None, at)
+        moved = (replace(s, value=read) if isinstance(s, ir.Let) and s.var is var else s for s in body.body)
+        linear = body.linear | {param} if var in varied(body.body, body.linear) else body.linear
+        self.body = replace(body, body=tuple(moved), linear=frozenset(linear))
 
     def missing(self, each: Slice) -> tuple[str, ...]:
         """The threads' axes along which all read one point."""

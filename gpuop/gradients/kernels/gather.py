@@ -35,7 +35,7 @@ class Slice:
 
     Attributes:
         domain: extents of the threads' grid, by the names of the axes.
-        reads_own: it reads cotangents at the thread's own point, and nothing else; it is linear in them.
+        reads_own: it reads cotangents, and what is kept of them, at the thread's own point, and nothing else.
         periodic: it reads everything so that a grid that begins again at its end gives the same.
     """
 
@@ -67,7 +67,7 @@ def _slice(adjoint: Transposed, site: Site, value: ir.Expr) -> Slice:
     exprs = [*expressions(body)]
     own = {e.field for e in exprs if isinstance(e, ir.Read) and e.point is None and e.field.type.field_shape}
     reads_own = not any(isinstance(e, ir.Index) or (isinstance(e, ir.Read) and e.field not in own) for e in exprs)
-    linear = own.isdisjoint(kernel.inputs) and not any(isinstance(e, ir.Read) and e.point is not None for e in exprs)
+    linear = own <= adjoint.linear and not any(isinstance(e, ir.Read) and e.point is not None for e in exprs)
     return Slice(site, replace(kernel, body=body), value, domain, reads_own and linear, _is_periodic(kernel, exprs))
 
 

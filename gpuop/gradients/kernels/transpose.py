@@ -111,26 +111,34 @@ class Transposed:
         kernel: the kernel that it is the adjoint of, in single assignment.
         body: the statements of both.
         shares: the share of a thread for each place, in the order of the text.
+        linear: the fields that shares are 0 where they are 0: cotangents, and what is kept of them.
+        factored: whether cotangents are the last factors of shares.
     """
 
     kernel: Kernel
     body: ir.Block
     shares: Mapping[Site, ir.Expr]
+    linear: frozenset[ir.FieldParam]
+    factored: bool
 
 
 def transposed(
-    kernel: Kernel, cotangents: Mapping[ir.FieldParam, ir.FieldParam], wanted: frozenset[ir.FieldParam]
+    kernel: Kernel,
+    cotangents: Mapping[ir.FieldParam, ir.FieldParam],
+    wanted: frozenset[ir.FieldParam],
+    factored: bool = True,
 ) -> Transposed:
     """Transpose a kernel in single assignment.
 
     Args:
         cotangents: the fields of the cotangents of outputs.
         wanted: the inputs whose cotangents are wanted.
+        factored: whether cotangents are to be the last factors of shares, where they can be.
 
     Raises:
         SemanticError: there is no derivative of what stands between a wanted input and an output, at its line.
     """
-    return _Transposition(kernel, cotangents, wanted).result()
+    return _Transposition(kernel, cotangents, wanted, factored).result()
 
 
 def primal(block: ir.Block) -> ir.Block:
@@ -141,13 +149,17 @@ def primal(block: ir.Block) -> ir.Block:
 
 class _Transposition:
     def __init__(
-        self, kernel: Kernel, cotangents: Mapping[ir.FieldParam, ir.FieldParam], wanted: frozenset[ir.FieldParam]
+        self,
+        kernel: Kernel,
+        cotangents: Mapping[ir.FieldParam, ir.FieldParam],
+        wanted: frozenset[ir.FieldParam],
+        factored: bool,
     ) -> None:
         self.kernel, self.cotangents, self.wanted = kernel, cotangents, wanted
         self.places = Sites(kernel)
         self.varied = varied(kernel.body, wanted)
         self.line: Loc | None = None
-        self.alone = self.only_write()
+        self.alone = self.only_write() if factored else None
 
     def result(self) -> Transposed:
         out: list[ir.Stmt] = [*primal(self.kernel.body)]
@@ -163,7 +175,8 @@ class _Transposition:
                 value = share.value if factor is None else times(b, share.value, b.cast(factor, share.value.type))
                 value = masked(b, value, share.guard)
                 shares[site] = conjugate(b, site.field, value, site.element is not None)
-        return Transposed(self.kernel, tuple(out), shares)
+        linear = frozenset(self.cotangents.values())
+        return Transposed(self.kernel, tuple(out), shares, linear, self.alone is not None)
 
     def only_write(self) -> ir.Write | None:
         """The only write with a cotangent, where that is of one number: shares are slopes, times the cotangent at last.
