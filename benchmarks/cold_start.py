@@ -7,7 +7,7 @@ NumPy's being over, to the result: CPU time of all processors together, and wall
 is not spent in others:
 
     import   modules, also those that are imported in the call
-    device   drivers are found and loaded, the device is opened and tested
+    device   drivers are found and loaded, the device is opened and tested; networkx is imported meanwhile
     plan     the graph of calls is fused
     lower    passes and printing
     build    the driver compiles, or loads what it compiled
@@ -24,6 +24,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -141,6 +142,8 @@ class Phases:
         left = {**PLACES, **dict.fromkeys(COUNTED, "")}
 
         def find_and_load(name: str, import_: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():  # beside another phase
+                return load(name, import_)
             with self.phase("import"):
                 module = load(name, import_)
             for place in [place for place in left if place.startswith(f"{name}:")]:

@@ -55,7 +55,7 @@ def sanitizer() -> str:
 
 def cases(tests: list[str], device: str) -> list[str]:
     """The tests that run on a device."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--all", "--collect-only", *tests]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return [line for line in told.splitlines() if "::" in line and re.search(rf"[\[-]{re.escape(device)}[\]-]", line)]
 
@@ -73,6 +73,7 @@ def share(tool: str, names: list[str], until: float, told: list[dict[str, Any]])
             "-q",
             "-p",
             "no:cacheprovider",
+            "--all",
             "-p",
             "benchmarks.sanitize",
             f"@{listed}",

@@ -121,6 +121,14 @@ def test_evaluation_on_the_reference_loads_no_driver_and_no_library(name):
     assert loaded & HEAVY <= {"networkx"}  # the graph that fusion works on
 
 
+def test_networkx_is_imported_while_a_device_opens():
+    loaded = after(
+        "import threading; from gpuop.runtime.devices import open_device\n"
+        "open_device('reference'); assert threading.active_count() == 1, threading.enumerate()"
+    )
+    assert loaded & HEAVY == {"networkx"}
+
+
 @pytest.mark.parametrize(
     ("calls", "homes"),
     [

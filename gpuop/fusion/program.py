@@ -69,7 +69,7 @@ class Op:
         return f"{self.kernel.name}#{self.number}"
 
 
-Network = Any  # a networkx.DiGraph; networkx is imported with the first plan
+Network = Any  # a networkx.DiGraph; networkx is imported when a device opens
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from gpuop.base.config import config
@@ -224,11 +225,15 @@ def _specific(name: str) -> str:
 
 
 def _tested(name: str, opener: Any, checked: bool) -> Backend:
+    planning = threading.Thread(target=import_module, args=("networkx",), name="gpuop imports networkx", daemon=True)
+    planning.start()  # drivers start and compile meanwhile, outside of Python
     try:
         backend: Backend = opener(checked=checked)
         wrong = mistake(backend)
     except Exception as failed:  # any failure of a driver skips the device
         raise DeviceError(f"{name} fails the self-test: {failed}") from failed
+    finally:
+        planning.join()
     if wrong:
         raise DeviceError(f"{name} fails the self-test: {wrong}")
     return backend

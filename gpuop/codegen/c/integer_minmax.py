@@ -17,7 +17,7 @@ FORKS = 64
 
 def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:
     """The dialect's calls as this kernel is to have them."""
-    extremes = [e for e in expanded(body) if isinstance(e, Apply) and is_extreme(e)]
+    extremes = list(expanded(body))
     if len(extremes) <= CROWD:
         return dialect.calls
     uses = Counter(e.var for e in expressions(body) if isinstance(e, Ref))
@@ -26,11 +26,11 @@ def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:
     return {**dialect.calls, **(dialect.forked if forks > FORKS else dialect.crowded)}
 
 
-def expanded(block: Block) -> Iterator[Expr]:
-    """Every expression of a block, as often as hints ask compilers to have it."""
+def expanded(block: Block) -> Iterator[Apply]:
+    """The extremes of integers in a block, each as often as hints ask compilers to have it."""
     for stmt in block:
         for value in values(stmt):
-            yield from walk_expr(value)
+            yield from (expr for expr in walk_expr(value) if isinstance(expr, Apply) and is_extreme(expr))
         for inner in blocks(stmt):
             operands_first = list(expanded(inner))
             for _ in range(copies(stmt)):
