@@ -115,8 +115,8 @@ class Forward:
         active = any(each in self.tangents or each in self.bits for each in node.call.inputs)
         if active and is_smooth(kernel.outputs[node.index].param):
             raise SemanticError(
-                f"`{kernel.name}` {kernel.unfusible}, and has no derivative there; give it a rule with "
-                "`defjvp` or `defvjp`, or make its argument a constant with `gp.stop_gradient`",
+                f"`{kernel.name}` has no tangent: it {kernel.unfusible}; call it in a function under `gp.pipeline`, and give that "
+                "one a rule with `defjvp`; or pass `gp.stop_gradient(x)` for what is a constant",
                 node.call.loc or kernel.loc,
             )
 

@@ -13,7 +13,7 @@ from gpuop.gradients.kernels.adjoint import pulled
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Call, Node, Result
+from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ir.variants import Variants
 from gpuop.ops.elementwise.algebra import apply
 
@@ -119,8 +119,24 @@ def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict
 def _by_rule(rule: DerivativeRule, call: Call, result: Field, bar: Field) -> dict[int, Field]:
     if isinstance(rule.pull, str):
         raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", call.loc)
-    pulls = rule.pull(rule.inputs, result, bar)
+    pulls = _transposed(rule, call, result, bar) if rule.pull is None else rule.pull(rule.inputs, result, bar)
     return {n: field for n, field in enumerate(pulls) if field is not None}
+
+
+def _transposed(rule: DerivativeRule, call: Call, result: Field, bar: Field) -> Sequence[Field | None]:
+    """The cotangents of the inputs by a rule of tangents, which is linear in these."""
+    tangents = [Field.of(Leaf(field.node.type), kind=field.kind) for field in rule.inputs]
+    assert callable(rule.push)
+    pushed = rule.push(rule.inputs, result, tangents)
+    if pushed is None:
+        return [None] * len(tangents)
+    pulls = cotangents([(pushed.node, bar)], [tangent.node for tangent in tangents])
+    read = {node for each in calls([field.node for field in pulls if field is not None]) for node in each.inputs}
+    if any(tangent.node in read for tangent in tangents):
+        raise SemanticError(
+            f"the rule of `{rule.name}` has no transpose: its tangent is not linear in the tangents", call.loc
+        )
+    return pulls
 
 
 def _of_variants(kernel: Variants, call: Call, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
@@ -141,10 +157,11 @@ def _of_variants(kernel: Variants, call: Call, bars: Mapping[int, Field], positi
 
 def refused(kernel: Launchable, call: Call) -> SemanticError:
     """The error for a launchable without a rule."""
-    where = "a function on the host" if isinstance(kernel, HostFunction) else f"`{kernel.name}`"
-    where = "a function of the device's library" if isinstance(kernel, DeviceFunction) else where
+    where = "runs on the host" if isinstance(kernel, HostFunction) else "is a launch of its own"
+    where = "is a library's work on the device" if isinstance(kernel, DeviceFunction) else where
     return SemanticError(
-        f"`{kernel.name}` has no gradient: {where} has no rule; pass `gp.stop_gradient(x)` for what is a constant",
+        f"`{kernel.name}` has no gradient: it {where}; call it in a function under `gp.pipeline`, and give that one a rule with "
+        "`defvjp` or `defjvp`; or pass `gp.stop_gradient(x)` for what is a constant",
         call.loc,
     )
 

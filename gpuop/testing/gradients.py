@@ -36,7 +36,7 @@ def check_grads(
 ) -> None:
     """Assert that the derivatives of a function of Fields are those that central differences show.
 
-        gp.testing.check_grads(lambda u, k: diffused(u, k), (u, k), order=2)
+        gpuop.testing.check_grads(lambda u, k: diffused(u, k), (u, k), order=2)
 
     The differences are of the function itself, on the device in use, in the arguments' own dtype: take float64 where it can be had.
     Where both modes are checked, ⟨J·t, w⟩ = ⟨t, Jᵀ·w⟩ is too, without differences.

@@ -25,20 +25,23 @@ class DerivativeRule:
         name: the function, for messages.
         inputs: the fields that it depends on.
         pull: cotangents of the inputs from the inputs, the value and its cotangent, None for none; or the reason why there are
-            none, as the second half of a sentence.
-        push: the tangent of the value from the inputs, the value and the inputs' tangents, which are None where they are zero.
+            none, as the second half of a sentence; None: the push is transposed.
+        push: the tangent of the value from the inputs, the value and the inputs' tangents, which are None where they are zero; or
+            the reason why there is none; None: the tangent is that of the calls between.
     """
 
     name: str
     inputs: tuple[Field, ...]
-    pull: Pull | str
-    push: Push | None = None
+    pull: Pull | str | None
+    push: Push | str | None = None
 
 
 _rules: WeakKeys[Call, dict[int, DerivativeRule]] = WeakKeys()
 
 
-def with_rule(result: Field, name: str, inputs: Sequence[Field], pull: Pull | str, push: Push | None = None) -> Field:
+def with_rule(
+    result: Field, name: str, inputs: Sequence[Field], pull: Pull | str | None, push: Push | str | None = None
+) -> Field:
     """The result of a function, whose rule is entered; pulls and pushes may not refer to the inputs but by their arguments."""
     if isinstance(result.node, Result) and all(result.node != field.node for field in inputs):
         enter(result.node, DerivativeRule(name, tuple(inputs), pull, push))

@@ -18,7 +18,7 @@ from gpuop.dsl.builtins.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import is_array
-from gpuop.dsl.guards.function_wrapper import Chosen, FunctionWrapper
+from gpuop.dsl.guards.function_wrapper import Chosen
 from gpuop.dsl.guards.guard import Snapshot
 from gpuop.dsl.guards.guarded_cache import GuardedCache
 from gpuop.dsl.operators import arguments
@@ -26,9 +26,9 @@ from gpuop.dsl.operators.body_checks import target
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
+from gpuop.dsl.operators.own_rules import WithRules
 from gpuop.dsl.operators.signature import checked as checked_inputs
 from gpuop.dsl.operators.signature import inputs_of, is_open, outputs_of, result_type
-from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.dsl.operators.variants import Recording, on_grids
 from gpuop.dsl.recorder.error_hints import explained
 from gpuop.dsl.recorder.frames import check_called, closure_of, def_line, return_line
@@ -134,7 +134,7 @@ class CachedRecording:
     kinds: tuple[FieldType, ...]
 
 
-class Operator(Tokenized):
+class Operator(WithRules):
     """Result of `@gp.operator` on a function: a call with its arguments gives lazy Fields.
 
     Args:
@@ -142,7 +142,7 @@ class Operator(Tokenized):
     """
 
     recorded_by = (
-        *FunctionWrapper.recorded_by,
+        *WithRules.recorded_by,
         "declared",
         "name",
         "default",
@@ -151,7 +151,7 @@ class Operator(Tokenized):
         "inputs",
         "dynamic",
     )
-    users = (*FunctionWrapper.users, "source")
+    users = (*WithRules.users, "source")
 
     def __init__(
         self,
@@ -181,7 +181,8 @@ class Operator(Tokenized):
         finally:
             if span is not None:
                 span.__exit__()
-        return results[0] if len(results) == 1 else results
+        returned = results[0] if len(results) == 1 else results
+        return returned if self.own_rules is None else self._ruled(returned, self._bind(args, kwargs))
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
         """Recording that computes the results of a call."""

@@ -19,11 +19,11 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array, is_device_array, unfilled
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.dsl.guards.function_wrapper import Chosen, FunctionWrapper, check_function
+from gpuop.dsl.guards.function_wrapper import Chosen, check_function
 from gpuop.dsl.guards.guard import Snapshot
 from gpuop.dsl.guards.guarded_cache import EVERY_CALL, GuardedCache
 from gpuop.dsl.operators.arguments import check_size, contents, functions_among, leaves
-from gpuop.dsl.operators.tokens import Tokenized
+from gpuop.dsl.operators.own_rules import WithRules
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.dsl.recorder.trace_effects import looks, warnings
@@ -60,16 +60,16 @@ AUTO = "auto"
 MOST_TRACES = 3  # with equal arguments, before a warning
 
 
-class Pipeline(Tokenized):
+class Pipeline(WithRules):
     """A function of arrays, traced per array types and compiled; made by `@gp.pipeline`.
 
     Args:
         function, precision, optimize, dynamic: as of `gp.pipeline`.
     """
 
-    recorded_by = (*FunctionWrapper.recorded_by, "precision", "dynamic", "auto")
+    recorded_by = (*WithRules.recorded_by, "precision", "dynamic", "auto")
     options = ("out", "device")
-    users = (*FunctionWrapper.users, "explain", "footprint", "profile", "source", "window")
+    users = (*WithRules.users, "explain", "footprint", "profile", "source", "window")
 
     def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:
         super().__init__(function)
@@ -226,7 +226,7 @@ class Pipeline(Tokenized):
 
     def _result(self, bound: inspect.BoundArguments) -> Any:
         with HostSpan("record"), choosing(self.precision):
-            return self.function(*bound.args, **bound.kwargs)
+            return self._ruled(self.function(*bound.args, **bound.kwargs), bound, fresh=False)
 
     def _is_plain(self, bound: inspect.BoundArguments, arrays: dict[str, Any]) -> bool:
         """Return whether a call is one of the plain function: with Fields, or with placeholders while a pipeline is traced."""
