@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import re
 import subprocess
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 import gpuop as gp
 import gpuop.dsl
@@ -157,6 +159,14 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
+@cache
+def nodes() -> dict[Path, list[ast.AST]]:
+    """All nodes of each file."""
+    result = {path: list(ast.walk(tree)) for path, tree in trees().items()}
+    gc.freeze()  # collections of garbage do not walk a million of them
+    return result
+
+
 def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
@@ -169,9 +179,9 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parent.as_posix()
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+def imports(path: Path) -> Iterator[tuple[ast.stmt, str]]:
     """Every imported module, relative ones being an error elsewhere (ruff); `from gpuop import x` may name one too."""
-    for node in ast.walk(tree):
+    for node in nodes()[path]:
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -179,14 +189,16 @@ def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
             yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+@cache
 def module(name: str) -> Path | None:
     """The file of a module of gpuop's."""
     base = PACKAGE.parent.joinpath(*name.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path in trees()), None)
 
 
-def imported() -> Iterator[tuple[Path, ast.stmt, str]]:
-    return ((path, node, name) for path, tree in trees().items() for node, name in imports(tree))
+@cache
+def imported() -> list[tuple[Path, ast.stmt, str]]:
+    return [(path, node, name) for path in FILES for node, name in imports(path)]
 
 
 def test_imports_point_one_way():
@@ -231,7 +243,7 @@ def kinds(base: str) -> dict[str, str]:
 
 @cache
 def classes() -> list[tuple[Path, ast.ClassDef]]:
-    return [(path, n) for path, tree in trees().items() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    return [(path, n) for path, each in nodes().items() for n in each if isinstance(n, ast.ClassDef)]
 
 
 def test_kinds_of_what_is_launched():
@@ -264,16 +276,16 @@ def test_kinds_of_sources():
 
 def test_no_cycles():
     graph = nx.DiGraph()
-    for file, tree in trees().items():
-        typing = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    for file, each in nodes().items():
+        typing = [n for n in each if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
         skipped = {node for block in typing for node in ast.walk(block)}
-        targets = {module(name) for node, name in imports(tree) if node not in skipped} - {None, file}
+        targets = {module(name) for node, name in imports(file) if node not in skipped} - {None, file}
         graph.add_edges_from((name_of(file), name_of(t)) for t in targets if t is not None and t.name != "__init__.py")
     assert list(nx.simple_cycles(graph)) == []
 
 
 def test_heavy_packages_wait():
-    functions = (f for tree in trees().values() for f in ast.walk(tree) if isinstance(f, ast.FunctionDef))
+    functions = (f for each in nodes().values() for f in each if isinstance(f, ast.FunctionDef))
     inside = {n for f in functions for n in ast.walk(f)}
     for path, node, name in imported():
         package = name.split(".")[0]
@@ -285,8 +297,8 @@ def test_heavy_packages_wait():
 
 def test_data_classes_are_defined_by_one_file():
     """Those of the standard library took half of the time to import gpuop."""
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path, each in nodes().items():
+        for node in each:
             if isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and name_of(path) != "base/records.py":
                 where = f"{name_of(path)}:{node.lineno}"
                 standard = any(alias.name == "dataclass" for alias in node.names)
@@ -294,20 +306,15 @@ def test_data_classes_are_defined_by_one_file():
 
 
 def test_modules_of_one_system_have_one_file():
-    users = {
-        str(path.relative_to(PACKAGE))
-        for path, tree in trees().items()
-        for _, name in imports(tree)
-        if name in ONE_SYSTEM
-    }
+    users = {name_of(path) for path, _, name in imported() if name in ONE_SYSTEM}
     assert users == {"base/system.py"}
 
 
 def test_length():
-    for path, tree in trees().items():
+    for path, each in nodes().items():
         lines = len(path.read_text(encoding="utf-8").splitlines())
         assert lines <= MOST_LINES, f"{name_of(path)} has {lines} lines"
-        for node in ast.walk(tree):
+        for node in each:
             if isinstance(node, ast.FunctionDef):
                 assert (node.end_lineno or 0) - node.lineno < 40, f"{node.name} has more than 40 lines"
 
@@ -337,11 +344,12 @@ def test_docstrings_begin_with_a_noun():
 
 def test_names_are_nouns():
     """Variables, arguments and attributes are named after what they hold: `result`, not `found`."""
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path, each in nodes().items():
+        for node in each:
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
                 name = node.id if isinstance(node, ast.Name) else node.attr
             else:
                 name = node.arg if isinstance(node, ast.arg) else ""
-            place = f"{name_of(path)}:{getattr(node, 'lineno', 0)}"
-            assert name not in PARTICIPLES, f"{place}: `{name}` is a participle; a name is a noun"
+            if name in PARTICIPLES:
+                place = f"{name_of(path)}:{getattr(node, 'lineno', 0)}"
+                pytest.fail(f"{place}: `{name}` is a participle; a name is a noun")
