@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 from zlib import crc32
 
@@ -68,12 +68,22 @@ DRIVERS_COUNT = {
 }
 PLANNED = (*ABOVE, "tests.conformance.", "tests.fuzz.")  # what is planned, on each target
 CHEAP = ("tests.errors.", "tests.golden.test_golden", "tests.ir.")  # whose cases all run each day
-FORMS = 1  # cases of a test that the best driver takes on a day, and that other forms take: at least a seventh of them
-FEW = rotation.WEEK // 2  # cases of a test that the best driver and other forms take on alternating days
-CASES = 2  # of a test without devices, by day: at least a seventh
+FORMS = 1  # cases of a test that the best driver and other forms take on a day: at least a fourteenth
+FEW = rotation.FORTNIGHT // 2  # cases of a test that the best driver and other forms take on alternating days
+CASES = 2  # of a test of passes, fusion or text without devices, by day: at least a fourteenth; of other tests one
+COMPILER_ROOMS = (
+    "tests.codegen.",
+    "tests.fusion.",
+    "tests.ir.",
+    "tests.passes.",
+    "tests.runtime.test_checked",
+    "tests.conformance.",
+)
 
 
-gc.set_threshold(10_000)  # what tests make lives a while, and is collected before each file
+gc.set_threshold(10_000)  # what tests make lives a while, and is collected between files
+MANY = 5  # collections of the second generation, of 100,000 new objects each
+collections = [-1 - MANY]  # of the second generation at the last freeze
 
 # What the user's program is about: hints that are not followed, and conditions that it makes constant.
 USERS = ("loop not unrolled", "with constant operand")
@@ -153,41 +163,50 @@ def pytest_report_header() -> list[str]:
     return [f"cases and forms of devices: {forms}", f"random programs: --seed {nightly.first_seed()}"]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave cases and forms to other days and to the night, unless tests are asked for by name; let random programs compare."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let random programs compare."""
     for item in items:
         if item.nodeid.startswith(("tests/fuzz/", "tests/differential/", "tests/ir/test_integer_rules")):
             item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.base.errors.KernelWarning"))
-    if nightly.is_nightly() or config.option.keyword or any("::" in name for name in config.args):
-        return
-    functions: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left = {item for several in functions.values() for item in left_out(several)}
-    if left:
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = [item for item in items if item not in left]
 
 
-def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The items of a test that run on other days."""
-    module, daily = items[0].module.__name__, items[0].get_closest_marker("daily") is not None  # type: ignore[attr-defined]
-    forms = [*dict.fromkeys(filter(None, map(device_of, items)))]
+class Case(NamedTuple):
+    """A test with parameters, which may run.
+
+    Attributes:
+        id: of the test, as pytest prints it.
+        device: the name of the device that it is given, if it is.
+    """
+
+    id: str
+    device: str | None
+
+    @property
+    def name(self) -> str:
+        """A test and its parameters, without the device."""
+        test, _, parameters = self.id.partition("[")
+        return f"{test}[{f'-{parameters[:-1]}-'.replace(f'-{self.device}-', '-', 1)}]"
+
+
+def chosen(metafunc: pytest.Metafunc, cases: list[Case]) -> set[Case]:
+    """The cases of a test that run today; the others run on other days and at night."""
+    module, daily = metafunc.module.__name__, metafunc.definition.get_closest_marker("daily") is not None
+    forms = [*dict.fromkeys(case.device for case in cases if case.device)]
     if gp.devices()[0].name not in forms:
         every = daily or module.startswith(CHEAP)
-        most = 1 if items[0].get_closest_marker("in_turn") else CASES
-        values = rotation.share((item.nodeid for item in items), len(items) if every else most)
-        return [item for item in items if item.nodeid not in values]
-    cases = {(case_of(item), device_of(item)): item for item in items}
-    names, most = {case for case, _ in cases}, len(items) if daily else FORMS
+        alone = metafunc.definition.get_closest_marker("in_turn") or not module.startswith(COMPILER_ROOMS)
+        ids = rotation.share((case.id for case in cases), len(cases) if every else 1 if alone else CASES)
+        return {case for case in cases if case.id in ids}
+    by_form = {(case.name, case.device): case for case in cases}
+    names, most = {case.name for case in cases}, len(cases) if daily else FORMS
     best, week = week_of(module, forms)
-    on_best, others = turns_of(items[0].nodeid.partition("[")[0], names, best, week, most)
-    values = {(case, best) for case in on_best}
-    for case in others:
-        form = rotation.form_of(case, week)
+    on_best, others = turns_of(metafunc.definition.nodeid, names, best, week, most)
+    values = {(name, best) for name in on_best}
+    for name in others:
+        form = rotation.form_of(name, week)
         plans = module.startswith(PLANS) and form.endswith(AS_A_GPU)
-        values.add((case, form if not plans or is_for_gpus(cases[case, form], form) else gp.devices()[0].name))
-    return [item for case, item in cases.items() if case not in values]
+        values.add((name, form if not plans or is_for_gpus(by_form[name, form].id, form) else gp.devices()[0].name))
+    return {case for key, case in by_form.items() if key in values}
 
 
 def turns_of(
@@ -203,9 +222,9 @@ def turns_of(
     )
 
 
-def is_for_gpus(item: pytest.Item, form: str) -> bool:
+def is_for_gpus(test: str, form: str) -> bool:
     """Return whether a case of graphs or the library is one of the quarter that drivers plan as for GPUs by day."""
-    turn = crc32(item.nodeid.replace(form, "").encode()) % 12
+    turn = crc32(test.replace(form, "").encode()) % 12
     return turn < 2 if form == f"{gp.devices()[0].name}{AS_A_GPU}" else turn == 11
 
 
@@ -222,18 +241,6 @@ def week_of(module: str, forms: list[str]) -> tuple[str, list[list[str]]]:
         return "", [[best], ["reference"], [best], second or ["reference"], [best], ["reference"], gpus]
     alone = rotation.WEEK - 1
     return best, [[form] for form in others[:alone]] + [others[alone:]] * (len(others) > alone)
-
-
-def device_of(item: pytest.Item) -> str | None:
-    """The name of the device that a test is given."""
-    callspec = getattr(item, "callspec", None)
-    return callspec.params.get("device") if callspec else None
-
-
-def case_of(item: pytest.Item) -> str:
-    """A test and its parameters, without the device."""
-    name, _, parameters = item.nodeid.partition("[")
-    return f"{name}[{f'-{parameters[:-1]}-'.replace(f'-{device_of(item)}-', '-', 1)}]"
 
 
 def pytest_collection_finish() -> None:
@@ -253,18 +260,31 @@ def all_forms() -> tuple[list[str], list[str]]:
     return [*reversed(drivers), *INTERPRETERS], as_gpus
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Give tests their devices, and leave cases to other days and to the night, unless tests are asked for by name."""
     if "device" in metafunc.fixturenames:
         names, as_gpus = all_forms()
         more = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
         metafunc.parametrize("device", [*names, *more], indirect=True)
+    yield
+    if nightly.is_nightly() or metafunc.config.option.keyword or any("::" in name for name in metafunc.config.args):
+        return
+    calls = metafunc._calls  # before items are made of them: these would be six times as many
+    test = metafunc.definition.nodeid
+    cases = [Case(f"{test}[{call.id}]", call.params.get("device")) for call in calls]
+    if cases:
+        today = chosen(metafunc, cases)
+        calls[:] = [call for call, case in zip(calls, cases, strict=True) if case in today]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def frozen() -> None:
-    """Garbage is looked for in what a file's tests make: what is there before, caches above all, is half a second's worth."""
-    gc.collect()
-    gc.freeze()
+    """Garbage is looked for in what tests of some files make: what is there before, caches above all, is half a second's worth."""
+    if gc.get_stats()[1]["collections"] - collections[0] > MANY:
+        gc.collect()
+        gc.freeze()
+        collections[0] = gc.get_stats()[1]["collections"]
 
 
 @pytest.fixture(autouse=True)

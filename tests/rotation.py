@@ -1,4 +1,4 @@
-"""Rotation of `make test`: the cases of a day, each on one form of a device; within a week all have run.
+"""Rotation of `make test`: the cases of a day, each on one form of a device; within a fortnight all have run.
 
 A test function has cases (the rows of `parametrize`), and each case has forms: a driver, the interpreter, the interpreter of what
 the passes make, a driver that plans as for a GPU. Every function runs each day; of one with many cases, a share of them runs.
@@ -14,7 +14,8 @@ from datetime import date
 from zlib import crc32
 
 DAY = "GPUOP_TEST_DAY"  # in the environment, so that processes which tests start have it
-WEEK = 7
+WEEK = 7  # days in which forms of devices take turns
+FORTNIGHT = 14  # days in which all cases of a test run
 
 
 def configure() -> None:
@@ -28,13 +29,13 @@ def day() -> int:
 
 
 def share(names: Iterable[str], count: int, ahead: int = 0) -> set[str]:
-    """About `count` of the names, at least a seventh: others each day, and all of them within a week.
+    """About `count` of the names, at least a fourteenth: others each day, and all of them within a fortnight.
 
     Args:
         ahead: of how many days from now.
     """
     ordered = sorted(set(names), key=_number)  # neighbours in a table are alike, and should not share their days
-    days = min(WEEK, -(-len(ordered) // count))
+    days = min(FORTNIGHT, -(-len(ordered) // count))
     return {name for n, name in enumerate(ordered, _number(ordered[0]) + day() + ahead) if n % days == 0}
 
 

@@ -1,4 +1,4 @@
-"""Rotation of the suite: other days of the week run the cases that a day leaves out."""
+"""Rotation of the suite: other days of a fortnight run the cases that a day leaves out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.as_gpus import AS_A_GPU
 from tests.conftest import FEW, INTERPRETERS, in_use, turns_of, week_of
 from tests.runtime.cuda_on_host.host_device import ON_HOST
 
-MONDAY = date.fromordinal(739_550 // 7 * 7)
+MONDAY = date.fromordinal(739_550 // 14 * 14)
 CASES = [f"tests/some.py::test[{k}]" for k in range(40)]
 
 
@@ -25,12 +25,20 @@ def week(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     return [MONDAY + timedelta(k) for k in range(rotation.WEEK)]
 
 
-@pytest.mark.parametrize(("many", "count", "days"), [(40, 4, 7), (40, 20, 2), (5, 2, 3), (2, 2, 1), (1, 4, 1)])
+@pytest.fixture
+def fortnight(week: list[date]) -> list[date]:
+    """Fourteen days, the first of which is today."""
+    return [MONDAY + timedelta(k) for k in range(rotation.FORTNIGHT)]
+
+
+@pytest.mark.parametrize(
+    ("many", "count", "days"), [(40, 1, 14), (40, 4, 10), (40, 20, 2), (5, 2, 3), (2, 2, 1), (1, 4, 1)]
+)
 def test_each_case_has_its_turn(
-    week: list[date], monkeypatch: pytest.MonkeyPatch, many: int, count: int, days: int
+    fortnight: list[date], monkeypatch: pytest.MonkeyPatch, many: int, count: int, days: int
 ) -> None:
     counts: Counter[str] = Counter()
-    for at in week[:days]:
+    for at in fortnight[:days]:
         monkeypatch.setenv(rotation.DAY, at.isoformat())
         part = rotation.share(CASES[:many], count)
         assert abs(len(part) - many / days) < 1
@@ -39,7 +47,7 @@ def test_each_case_has_its_turn(
 
 
 def test_a_day_is_the_same_in_every_process(week: list[date]) -> None:
-    assert sorted(rotation.share(CASES, 4)) == [CASES[k] for k in (0, 1, 28, 30, 33, 36)]
+    assert sorted(rotation.share(CASES, 4)) == [CASES[k] for k in (24, 2, 39, 4)]
 
 
 def test_each_form_has_its_turn(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,18 +78,18 @@ def test_what_lies_above_drivers_has_one_form_a_day() -> None:
 
 @pytest.mark.parametrize("many", range(1, FEW + 3))
 def test_the_best_driver_takes_few_cases_on_every_second_day(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    """Each day has a case of each function, the best driver has had all within a week, and other forms all within six."""
+    """Each day has a case of each function, the best driver has had all within a fortnight, and other forms all within six."""
     forms = [["reference"], ["lowered"], ["vectorized"], ["opencl:7"], ["a", "b"]]
     cases = set(CASES[:many])
     for function in ("tests/some.py::test", "tests/some.py::test_other"):
         days = []
-        for k in range(6 * rotation.WEEK):
+        for k in range(6 * rotation.FORTNIGHT):
             monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(k)).isoformat())
             best, others = turns_of(function, cases, "opencl:0", forms)
             assert len(best) + len(others) == 1 if many <= FEW else len(best) == len(others) == 1
             days.append((best, [(case, rotation.form_of(case, forms)) for case in others]))
-        for start in range(len(days) - rotation.WEEK):
-            assert set().union(*(best for best, _ in days[start : start + rotation.WEEK])) == cases
+        for start in range(len(days) - rotation.FORTNIGHT):
+            assert set().union(*(best for best, _ in days[start : start + rotation.FORTNIGHT])) == cases
         drawn = {(case, form) for _, others in days for case, form in others}
         assert {case for case, _ in drawn} == cases and {form for _, form in drawn} == {
             form for several in forms for form in several
@@ -90,12 +98,16 @@ def test_the_best_driver_takes_few_cases_on_every_second_day(monkeypatch: pytest
             assert {form for _, others in days[: 2 * rotation.WEEK] for _, form in others} >= {"reference", "lowered"}
 
 
-def test_a_case_that_runs_once_a_week_changes_its_form(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("days", [7, 14])
+@pytest.mark.parametrize("forms", [3, 5, 7])
+def test_a_case_that_runs_seldom_changes_its_form(
+    week: list[date], monkeypatch: pytest.MonkeyPatch, days: int, forms: int
+) -> None:
     parts = set()
-    for k in range(rotation.WEEK):
-        monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(weeks=k)).isoformat())
-        parts.add(rotation.form_of(CASES[0], [[str(n)] for n in range(rotation.WEEK)]))
-    assert len(parts) == rotation.WEEK
+    for k in range(forms):
+        monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(k * days)).isoformat())
+        parts.add(rotation.form_of(CASES[0], [[str(n)] for n in range(forms)]))
+    assert len(parts) == forms
 
 
 @pytest.mark.parametrize("form", INTERPRETERS)

@@ -54,15 +54,15 @@ def computed(name: str, memory: np.ndarray, shape: tuple[int, ...], behind: int 
 @pytest.mark.parametrize("name", PIPELINES)
 @pytest.mark.parametrize("planes", [2, 3, 4])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
-def test_memory_of_users(device, dtype, planes, name):
+@pytest.mark.parametrize("columns", [64, 36, 31])
+def test_memory_of_users(device, columns, dtype, planes, name):
     if device == "reference":
         pytest.skip("results of recorded kernels lie in planes")
-    for columns in (64, 36, 31):
-        memory = rng.integers(0, 4, 7 * (columns * planes + LONGER)).astype(dtype)
-        for behind in (*ALIGNED, *ELSEWHERE):
-            results, rights = computed(name, memory, (6, columns, planes), behind)
-            for result, right in zip(results, rights, strict=True):
-                np.testing.assert_array_equal(result, right)
+    memory = rng.integers(0, 4, 7 * (columns * planes + LONGER)).astype(dtype)
+    for behind in (*ALIGNED, *ELSEWHERE):
+        results, rights = computed(name, memory, (6, columns, planes), behind)
+        for result, right in zip(results, rights, strict=True):
+            np.testing.assert_array_equal(result, right)
 
 
 @pytest.mark.parametrize(("dtype", "columns", "behind", "whole"), [
