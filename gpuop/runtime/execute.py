@@ -59,7 +59,7 @@ class Prepared:
     def __init__(self, backend: Backend, plan: Plan) -> None:
         self.backend = backend
         self.plan = plan = plan_for(plan, backend.target)
-        config.trace(2, lambda: f"gpuop: {explain(plan, target=backend.target)}")
+        config.trace(2, lambda: f"gpuop: {explain(plan, 'full', target=backend.target)}")
         config.trace(
             3, lambda: "\n".join(show(step.kernel) for step in plan.launches if isinstance(step.kernel, Kernel))
         )

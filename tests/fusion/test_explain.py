@@ -14,6 +14,7 @@ from gpuop.base.config import config
 from gpuop.base.errors import Loc
 from gpuop.dsl import *
 from gpuop.fusion.kernel_statistics import operations, registers
+from gpuop.fusion.report import explain as explaining
 from gpuop.fusion.report.line_summary import summary
 from gpuop.passes.unroll import unroll
 from tests.errors.wrong import marked
@@ -300,7 +301,7 @@ def test_nothing_to_explain():
 
 def test_wrong_formats():
     graph = graph_of(lambda: {"out": blur(gp.ScalarField(image(4, 5)))})
-    with pytest.raises(gp.SemanticError, match=r'there is no format \'xml\'; one of "text" and "json"'):
+    with pytest.raises(gp.SemanticError, match=r'there is no format \'xml\'; one of "text", "full" and "json"'):
         graph.explain(format="xml")
 
 
@@ -413,3 +414,22 @@ def test_copies_between_interleaved_arrays_and_planes_are_named():
     assert text == "interleaved arrays that the host copies at each call: to planes photo (7.03 KiB); back … (7.03 KiB)"
     assert [each["bytes"] for each in report["to_planes"] + report["from_planes"]] == [pixels.nbytes] * 2
     assert "interleaved" not in gp.pipeline(lambda a: gp.ScalarField(a) + 1).explain(ramp)
+
+
+def test_many_kernels_are_a_line_each_and_the_whole_text_has_all_of_them():
+    graph = many(30)
+    brief, full = (graph.explain(format=name).splitlines() for name in ("text", "full"))
+    heads = [line for line in full if line.startswith("kernel ")]
+    assert len(heads) == 33 and [line for line in brief if line.startswith("kernel ")] == heads
+    assert len(brief) < 48 and len(full) > 100
+    assert brief[-1] == '`explain(format="full")` has the operators, schedules and work of each kernel'
+    assert set(brief[:-1]) <= set(full)
+    assert graph.explain() == "\n".join(brief) and many(9).explain() == many(9).explain(format="full")
+
+
+def test_the_costliest_of_many_pairs_are_listed():
+    pairs = [{"producer": f"p{n}", "consumer": "c", "reason": "why", "bytes": n * 1024} for n in (*range(1, 12), 3)]
+    every = [f"  p{n} → c: why; costs {n} KiB" for n in range(1, 12)]
+    every[2] = "  p3 → c (2 times): why; costs 6 KiB"
+    assert explaining._apart(pairs, None) == explaining._apart(pairs, 11) == every
+    assert explaining._apart(pairs, 3) == [every[10], every[9], every[8], "  and 8 more pairs"]

@@ -123,7 +123,7 @@ class Pipeline(WithRules):
         Args:
             arguments, named: of the call, `out=` and `device=` too; a `gp.FieldType` stands for a NumPy array of its shape and
                 dtype. The function's own argument that is called `format` is given by position.
-            format: "text" or "json", as of `ComputeGraph.explain`, which says what both tell; a step is a call here.
+            format: "text", "full" or "json", as of `ComputeGraph.explain`, which says what both tell; a step is a call here.
 
         Returns:
             A str.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpuop.base.errors import SemanticError
 from gpuop.fusion.cost import amount
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.report.line_summary import summary
+from gpuop.fusion.report.line_summary import FEW, summary
 from gpuop.fusion.report.plan_report import Facts, report
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import EXACT
@@ -31,6 +31,8 @@ METHODS = {
 }
 
 CLEARLY = 1.05  # the least ratio of predicted times that counts as a difference
+FORMATS = ("text", "full", "json")
+MOST_PAIRS = 8  # pairs left apart that are listed of many kernels
 MOST_IN_ORDER = 12  # operators of a line; in longer lists each place occurs once
 
 Repacked = tuple[Sequence[int], Sequence[int]]
@@ -53,35 +55,32 @@ def explain(
     """The report of a plan as text, or as JSON; with lanes where a target is given, with predicted times where a device is.
 
     Args:
+        format: "text", which has a line for each of many kernels; "full", text with all that is known of each; "json".
         again: why a pipeline was traced once more.
         repacked: arguments that the host copies from interleaved arrays to planes, and results that it copies back.
         tier: the tier of the kernels of a pipeline that has several sizes.
 
     Raises:
-        SemanticError: a format that is neither "text" nor "json".
+        SemanticError: another format.
     """
-    if format not in ("text", "json"):
-        raise SemanticError(f'there is no format {format!r}; one of "text" and "json"')
+    if format not in FORMATS:
+        raise SemanticError(f'there is no format {format!r}; one of "text", "full" and "json"')
     facts = {**report(plan, labels, target, device), "traced_again": again, **_repacked(plan, labels or {}, repacked)}
     facts["tier"] = tier
     if format == "json":
         return json.dumps(facts, indent=2, ensure_ascii=False)
-    return _text(facts, plan.program.cycle is not None)
+    brief = format == "text" and sum(1 for _ in _all_kernels(facts)) > FEW
+    return _text(facts, plan.program.cycle is not None, brief)
 
 
-def _text(facts: Facts, steps: bool) -> str:
+def _text(facts: Facts, steps: bool, brief: bool) -> str:
     calls = f" and {_count(facts['library_calls'], 'library call')}" if facts["library_calls"] else ""
     kernels = sum(1 for each in _all_kernels(facts) if _kind(each) == "kernel")
     count = _count(facts["kernel_count"], "kernel")
     if kernels != facts["kernel_count"]:
         count = f"{_count(kernels, 'kernel')} in {_count(facts['kernel_count'], 'launch')}"
     lines = [f"{count}{calls} for {_count(facts['operator_count'], 'operator')}"]
-    lines += summary(facts["lines"])
-    for kernel in facts["kernels"]:
-        lines += _kernel(kernel)
-    if facts["apart"]:
-        lines.append("left apart:")
-        lines += _apart(facts["apart"])
+    lines += summary(facts["lines"]) + _launches(facts, brief)
     states = [state for state in facts["states"] if state["kernel"] is None and state["takes"] == "buffer"]
     if states:
         lines.append(f"states that take a buffer, and copy nothing: {_taking(states)}")
@@ -101,7 +100,17 @@ def _text(facts: Facts, steps: bool) -> str:
         lines.append(f"traced again: {facts['traced_again']}")
     if facts["tier"]:
         lines.append(facts["tier"])
+    if brief:
+        lines.append('`explain(format="full")` has the operators, schedules and work of each kernel')
     return "\n".join(lines)
+
+
+def _launches(facts: Facts, brief: bool) -> list[str]:
+    """The lines of all kernels, and of the pairs of operators between them."""
+    lines = [line for kernel in facts["kernels"] for line in (_brief(kernel) if brief else _kernel(kernel))]
+    if facts["apart"]:
+        lines += ["left apart:", *_apart(facts["apart"], MOST_PAIRS if brief else None)]
+    return lines
 
 
 def _repacked(plan: Plan, labels: Mapping[int, str], values: Repacked) -> Facts:
@@ -147,15 +156,19 @@ def _taking(states: list[Facts]) -> str:
     return ", ".join(f"{state['name'] or '…'} that of {state['next_name'] or '…'}" for state in states)
 
 
-def _apart(pairs: list[Facts]) -> list[str]:
-    """A line for each pair of operators; equal pairs are counted."""
+def _apart(pairs: list[Facts], most: int | None) -> list[str]:
+    """A line for each pair of operators, or for those that cost most; equal pairs are counted."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for pair in pairs:
         alike.setdefault((pair["producer"], pair["consumer"], pair["reason"]), []).append(pair["bytes"])
-    return [
+    rows = list(alike.items())
+    if most is not None and len(rows) > most:
+        rows.sort(key=lambda row: -sum(row[1]))
+    lines = [
         f"  {producer} → {consumer}{f' ({len(costs)} times)' if len(costs) > 1 else ''}: {reason}; costs {amount(sum(costs))}"
-        for (producer, consumer, reason), costs in alike.items()
+        for (producer, consumer, reason), costs in rows[:most]
     ]
+    return lines + [f"  and {_count(len(rows) - len(lines), 'more pair')}"] * (len(rows) > len(lines))
 
 
 def _iterations(repeats: Facts) -> str:
@@ -171,15 +184,39 @@ def _iterations(repeats: Facts) -> str:
     )
 
 
-def _kernel(kernel: Facts, outer: str = "") -> list[str]:
-    """The lines of a kernel; of one within an iteration its number begins with that of `outer`."""
-    one = "point" if kernel["schedule"] or (kernel["lanes"] and kernel["lanes"]["count"] > 1) else "thread"
-    where = kernel["where"] or f"on {kernel['threads']} {one}s"
+def _brief(kernel: Facts, outer: str = "") -> list[str]:
+    """The line of a kernel among many, and those of the kernels within an iteration."""
+    how = [_head(kernel, outer)]
+    if kernel["schedule"]:
+        how.append(f"as {kernel['schedule']['method']}")
+    if kernel["predictions"]:
+        how.append(f"{kernel['predictions'][0]['ms']:.3g} ms predicted")
+    inner = kernel["repeats"]["turn"]["kernels"] if kernel["repeats"] else ()
+    number = f"{outer}{kernel['number']}."
+    return [
+        ", ".join(how),
+        *(f"    {line}" for each in inner for line in _brief(each, number)),
+    ]
+
+
+def _one(kernel: Facts) -> str:
+    """The name of that which a kernel has many of."""
+    return "point" if kernel["schedule"] or (kernel["lanes"] and kernel["lanes"]["count"] > 1) else "thread"
+
+
+def _head(kernel: Facts, outer: str) -> str:
+    """The first line of a kernel."""
+    where = kernel["where"] or f"on {kernel['threads']} {_one(kernel)}s"
     if kernel["repeats"]:
         where = _iterations(kernel["repeats"])
     moves = f"reads {amount(kernel['read_bytes'])}, writes {amount(kernel['written_bytes'])}"
-    number = f"{outer}{kernel['number']}"
-    lines = [f"{_kind(kernel)} {number}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
+    return f"{_kind(kernel)} {outer}{kernel['number']}: {kernel['name']} {where}; {moves}"
+
+
+def _kernel(kernel: Facts, outer: str = "") -> list[str]:
+    """The lines of a kernel; of one within an iteration its number begins with that of `outer`."""
+    one, number = _one(kernel), f"{outer}{kernel['number']}"
+    lines = [_head(kernel, outer), *_operators(kernel["operators"])]
     inputs, outputs = (_names(kernel[side]) for side in ("inputs", "outputs"))
     if inputs + outputs != "……":
         lines.append(f"  {inputs} → {outputs}")
