@@ -22,7 +22,7 @@ DOMAINS = {
     "log1p": POSITIVE,
     "acosh": (1.1, 1.7, 2.5, 9.0),
 }
-STEPS = {"ceil", "floor", "rint", "round", "trunc", "logb"}
+STEPS = ("ceil", "floor", "rint", "round", "trunc", "logb")
 SMOOTH = {
     **dict.fromkeys(("neg", "hidden", "loaded", *STEPS), 1),
     **dict.fromkeys(("add", "sub", "mul", "div", "native_divide", "fmax", "fmin", "max", "min", "fmod"), 2),

@@ -349,8 +349,7 @@ class ComputeGraph(StaysHere, NearNames):
         apart for the same reason, of operators of the same names, are one line ("3 times"), with their bytes together.
 
         Args:
-            format: "text" for people, with a line for each of more than 12 kernels; "full", text with all of each; "json" for
-                programs: an object with these keys, in this order:
+            format: "text", each of more than 12 kernels a line; "full", text with all of each; "json": an object with these keys:
                 kernels: a list, in the order of launches, of objects with
                     number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python function),
                     operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method, part}; the
