@@ -48,7 +48,7 @@ BELOW = {  # what each room may import; the files beside the rooms are the publi
     "gradients": {"base", "ir", "passes", "fusion", "dsl", "ops", "engine"},
     "runtime": {"base", "ir", "passes", "codegen", "fusion"},
     "engine": {"base", "ir", "passes", "codegen", "fusion", "dsl", "ops", "runtime"},
-    "transforms": {"base", "ir", "dsl", "fusion", "ops", "engine"},
+    "transforms": {"base", "ir", "dsl", "fusion", "ops", "gradients", "engine"},
     "lib": {"base", "ir", "passes", "fusion", "dsl", "ops", "runtime", "engine"},
     "scaleout": {"base", "ir", "passes", "fusion", "dsl", "ops", "runtime", "engine"},
     "testing": {"base", "ir", "dsl", "gradients", "runtime"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +12,16 @@ import numpy as np
 from gpuop.base.errors import SemanticError
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
+from gpuop.dsl.fields.derivative_rules import DerivativeRule, enter, rule_of
 from gpuop.dsl.fields.field import Field
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import program
+from gpuop.gradients.kernels.adjoint import pulled
+from gpuop.gradients.values import is_differentiable
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
+from gpuop.ir.types import MOST_GRID, FieldType
 from gpuop.ir.values import NO_EXTENTS, NO_VALUES, Call, Leaf, Node, Result, calls
 from gpuop.ir.variants import Variant, Variants, identity_of
 from gpuop.ops.device_operator import Filled, TakesBatches
@@ -46,8 +50,8 @@ def over_batch(results: Sequence[Node], mapped: Mapping[Node, Node], count: int)
     Raises:
         SemanticError: a call that has no form over a batch.
     """
-    values = dict(mapped)
-    for call in calls(results, mapped):
+    values, order = dict(mapped), _needed(results, mapped)
+    for call in order:
         flags = tuple(node in values for node in call.inputs)
         if not any(flags):
             continue
@@ -58,7 +62,118 @@ def over_batch(results: Sequence[Node], mapped: Mapping[Node, Node], count: int)
         )
         new = Call(batched.kernel, batched.identity, inputs, call.loc, call.names)
         values |= {Result(call, k): Result(new, k) for k in range(len(call.kernel.outputs))}
+    for call in order:
+        for k in range(len(call.kernel.outputs)):
+            _add_rule(Result(call, k), values, count)
     return values
+
+
+def _needed(results: Sequence[Node], mapped: Container[Node]) -> list[Call]:
+    """The calls that results need, and those that derivatives of these do."""
+    nodes = list(results)
+    while True:
+        order = calls(nodes, mapped)
+        rules = (rule_of(Result(call, k)) for call in order for k in range(len(call.kernel.outputs)))
+        inputs = dict.fromkeys(field.node for rule in rules if rule is not None for field in rule.inputs)
+        more = [node for node in inputs if node not in nodes]
+        if not more:
+            return order
+        nodes += more
+
+
+def entry_of(field: Field) -> Field:
+    """A Field that stands for an entry of one."""
+    kind = field.type
+    names = kind.names[1:] if kind.names else ()
+    entry = FieldType(kind.field_shape[1:], kind.tensor_shape, kind.dtype).labelled(names)
+    leaf = Leaf(entry.folded, NO_EXTENTS if field.node.dynamic else NO_VALUES, name=field.name)
+    return Field.of(leaf, kind=entry)
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def _add_rule(node: Result, values: Mapping[Node, Node], count: int) -> None:
+    """Enter the rule of a value for that of all entries."""
+    if node not in values:
+        return
+    rule = rule_of(node) or _rule_of_layers(node)
+    if rule is None:
+        return
+    mapped = tuple(field.node in values for field in rule.inputs)
+    inputs = [_whole(field, values, count) if each else field for field, each in zip(rule.inputs, mapped, strict=True)]
+    pull = rule.pull if isinstance(rule.pull, str) else _Pull(rule.pull, mapped, count)
+    push = None if rule.push is None else _Push(rule.push, mapped, count)
+    new = values[node]
+    assert isinstance(new, Result)
+    enter(new, DerivativeRule(rule.name, tuple(inputs), pull, push))
+
+
+def _rule_of_layers(node: Result) -> DerivativeRule | None:
+    """The rule of a value whose kernel has one axis for entries and layers, where no kernel can gather by: that of an entry."""
+    call, kernel = node.call, node.call.kernel
+    if not isinstance(kernel, Kernel) or len(kernel.domain.shape) < MOST_GRID:
+        return None
+    wanted = [n for n, each in enumerate(call.inputs) if is_differentiable(each.type)]
+
+    def pull(inputs: Sequence[Field], value: Field, cotangent: Field) -> list[Field | None]:
+        entry = Call(kernel, call.identity, tuple(field.node for field in inputs), call.loc, call.names)
+        pulls = pulled(entry, kernel, {node.index: cotangent}, wanted)
+        return [pulls.get(n) for n in range(len(inputs))]
+
+    return DerivativeRule(kernel.name, tuple(map(Field.of, call.inputs)), pull)
+
+
+def _whole(field: Field, values: Mapping[Node, Node], count: int) -> Field:
+    """A result of all entries, whether it depends on them or not."""
+    node = values[field.node] if field.node in values else spread(field.node, count)
+    return Field.of(node, kind=batched_type(field.type, count))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule of one entry for all of them; `mapped` says which of its inputs have one for each entry."""
+
+    rule: Callable[..., Any]
+    mapped: Flags
+    count: int
+
+    def entries(self, fields: Sequence[Field | None], mapped: Flags, leaves: dict[Node, Node]) -> list[Field | None]:
+        """What stands for an entry, which is added to `leaves`."""
+        result: list[Field | None] = []
+        for field, each in zip(fields, mapped, strict=True):
+            entry = entry_of(field) if each and field is not None else field
+            if entry is not None and field is not None and entry is not field:
+                leaves[entry.node] = field.node
+            result.append(entry)
+        return result
+
+
+class _Pull(_Rule):
+    def __call__(self, inputs: Sequence[Field], value: Field, cotangent: Field) -> list[Field | None]:
+        leaves: dict[Node, Node] = {}
+        arguments = self.entries(inputs, self.mapped, leaves), *self.entries((value, cotangent), (True, True), leaves)
+        results = self.rule(*arguments)
+        values = over_batch([field.node for field in results if field is not None], leaves, self.count)
+        return [
+            None if field is None else self._of_all(field, each, values)
+            for field, each in zip(results, self.mapped, strict=True)
+        ]
+
+    def _of_all(self, field: Field, mapped: bool, values: Mapping[Node, Node]) -> Field:
+        """A cotangent; that of a value that entries share is the sum of theirs."""
+        whole = _whole(field, values, self.count)
+        return whole if mapped else whole.sum(axis=0).astype(field.dtype)
+
+
+class _Push(_Rule):
+    def __call__(self, inputs: Sequence[Field], value: Field, tangents: Sequence[Field | None]) -> Field | None:
+        leaves: dict[Node, Node] = {}
+        arguments = self.entries(inputs, self.mapped, leaves), *self.entries((value,), (True,), leaves)
+        result = self.rule(*arguments, self.entries(tangents, self.mapped, leaves))
+        if result is None:
+            return None
+        return _whole(result, over_batch([result.node], leaves, self.count), self.count)
 
 
 def spread(node: Node, count: int) -> Node:

@@ -13,10 +13,10 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array, Made, Making, Placeholder
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import NO_EXTENTS, NO_VALUES, Leaf, Node, calls
+from gpuop.ir.values import Leaf, Node, calls
 from gpuop.ops.layout.layouts import broadcast_to, moveaxis
 from gpuop.ops.layout.shape_functions import with_tensor_order
-from gpuop.transforms.batch_calls import over_batch
+from gpuop.transforms.batch_calls import entry_of, over_batch
 from gpuop.transforms.batch_kernel import batched_type
 
 CONTAINERS = (tuple, list)
@@ -85,12 +85,9 @@ class Batch:
             )
 
     def _of_field(self, field: Field) -> Field:
-        kind = field.type
-        names = kind.names[1:] if kind.names else ()
-        entry = FieldType(kind.field_shape[1:], kind.tensor_shape, kind.dtype).labelled(names)
-        leaf = Leaf(entry.folded, NO_EXTENTS if field.node.dynamic else NO_VALUES, name=field.name)
-        self.mapped[leaf] = field.node
-        return Field.of(leaf, kind=entry)
+        entry = entry_of(field)
+        self.mapped[entry.node] = field.node
+        return entry
 
     def _of_array(self, whole: Placeholder, axis: int, what: str) -> Placeholder:
         if axis != 0:

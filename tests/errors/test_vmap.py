@@ -168,6 +168,13 @@ def entries_of_other_grids():
     gp.vmap(added, in_axes=(0, None))(THREE, THREE)
 
 
+@WRONGS.add(
+    "`f` is 3D: give (layer, row, column), or no coordinates, not 2; `gp.vmap` maps operators over leading dimensions"
+)
+def operator_of_images():
+    gp.operator(lambda f: _readTensor(f, _row, _column + 1))(THREE)  # here
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_wrong_batches(wrong):
     wrong.check()

@@ -2,13 +2,13 @@
 
 A function is a list of steps that NumPy and SciPy do too, all exactly: integers, and floats whose sums have one order. A
 pipeline of it is called with arrays of a library, laid out as users have them, so that each call meets the caches, tiers and
-prepared calls of those before it.
+prepared calls of those before it. Some are mapped over a batch, in the pipeline or around it, along any axis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from random import Random
@@ -23,6 +23,8 @@ from gpuop.dsl import _column, _readTensor, _row
 DTYPES = ("uint8", "int16", "int32", "int64", "float32")
 SIZES = ((1, 1), (1, 7), (5, 1), (2, 3), (8, 16), (17, 33), (16, 48), (3, 100), (64, 64), (31, 257))
 BORDERS = {"clamp": "edge", "wrap": "wrap", "zero": "constant", "reflect": "reflect"}  # with the modes of np.pad
+# Axes of the two arguments that are mapped: in pipelines the first one, around them any; without, one entry.
+BATCHES = (None, None, (0, 0), (0, None), (None, 0), (1, 0), (-1, None), (0, 2))
 TIERS = ({}, {"dynamic": False}, {"dynamic": True}, {"optimize": False})
 CALLS = 7
 Array = np.ndarray[Any, Any]
@@ -155,12 +157,17 @@ def host(result: Any, library: str) -> Array:
 
 @dataclass(frozen=True)
 class Call:
-    """One call: the size of its arrays, the layout of each, its number, and whether it writes into an array of the caller."""
+    """One call: the size of its arrays, the layout of each, its number, and whether it writes into an array of the caller.
+
+    Attributes:
+        entries: of a batch.
+    """
 
     size: tuple[int, int]
     layouts: tuple[str, str]
     number: int
     writes: bool
+    entries: int = 1
 
 
 @dataclass(frozen=True)
@@ -171,6 +178,8 @@ class Program:
         steps: names of steps, with the values that they take: 0 and 1 are the arguments.
         components: of each point, or 0 for arrays of numbers.
         options: of the pipeline.
+        batch: one of BATCHES.
+        inside: whether the pipeline is one of a mapped function, or mapped itself.
     """
 
     steps: tuple[tuple[str, tuple[int, ...]], ...]
@@ -178,6 +187,8 @@ class Program:
     components: int
     options: tuple[tuple[str, Any], ...]
     calls: tuple[Call, ...]
+    batch: tuple[int | None, int | None] | None = None
+    inside: bool = False
 
 
 def drawn(seed: int) -> Program:
@@ -188,14 +199,18 @@ def drawn(seed: int) -> Program:
         recent = (position + 1, random.randrange(position + 2))
         steps.append((name, recent[: STEPS[name].values]))
     sizes = random.sample(SIZES, random.randint(1, 4))  # some come again
-    calls = (
+    options = tuple(random.choice(TIERS).items())
+    dtype, components = random.choice(DTYPES), random.choice((0, 0, 3, 4, 2))
+    calls = [
         Call(
             random.choice(sizes), tuple(random.choices(list(LAYOUTS), k=2)), random.randint(0, 3), random.random() < 0.3
         )
         for _ in range(CALLS)
-    )
-    options = tuple(random.choice(TIERS).items())
-    return Program(tuple(steps), random.choice(DTYPES), random.choice((0, 0, 3, 4, 2)), options, tuple(calls))
+    ]
+    batch = random.choice(BATCHES)
+    calls = [replace(call, entries=random.randint(1, 3)) for call in calls]
+    inside = batch is not None and {*batch} <= {0, None} and random.random() < 0.5
+    return Program(tuple(steps), dtype, components, options, tuple(calls), batch, inside)
 
 
 def applied(program: Program, values: list[Any], number: int, fields: bool) -> Any:
@@ -206,21 +221,41 @@ def applied(program: Program, values: list[Any], number: int, fields: bool) -> A
     return values[-1]
 
 
+def over(program: Program) -> Callable[[Any], Any]:
+    return partial(gp.vmap, in_axes=(*program.batch, None))
+
+
+def batched(program: Program, entries: list[list[Array]]) -> tuple[list[Array], list[list[Array]]]:
+    """The arrays of a call, and those of each entry, which has the first one's where they are not mapped."""
+    if program.batch is None:
+        return entries[0], entries[:1]
+    entries = [[e[k] if axis is not None else entries[0][k] for k, axis in enumerate(program.batch)] for e in entries]
+    arrays = [
+        entries[0][k] if axis is None else np.stack([entry[k] for entry in entries], axis)
+        for k, axis in enumerate(program.batch)
+    ]
+    return arrays, entries
+
+
 def check(program: Program, library: str = "numpy") -> int:
     """Compare each call with NumPy, bit for bit; return their number."""
     kind = gp.VectorField if program.components else gp.ScalarField
 
-    @gp.pipeline(**dict(program.options))
-    def function(a, b, number):
+    def of_one(a, b, number):
         return applied(program, [kind(a), kind(b)], number, fields=True)
 
+    function, make = of_one, gp.pipeline(**dict(program.options))
+    for step in [make] if program.batch is None else [over(program), make] if program.inside else [make, over(program)]:
+        function = step(function)
     rng = np.random.default_rng(len(program.steps))
     for turn, call in enumerate(program.calls):
         shape = (*call.size, program.components) if program.components else call.size
-        arrays = [rng.integers(0, 30, shape).astype(program.dtype) for _ in range(2)]
+        entries = [[rng.integers(0, 30, shape).astype(program.dtype) for _ in range(2)] for _ in range(call.entries)]
         layouts = call.layouts if library == "numpy" else [FOREIGN[len(each) % 3] for each in call.layouts]
+        arrays, entries = batched(program, entries)
         with np.errstate(all="ignore"):
-            expected = applied(program, list(arrays), call.number, fields=False)
+            results = [applied(program, list(entry), call.number, fields=False) for entry in entries]
+        expected = results[0] if program.batch is None else np.stack(results)
         inputs = [laid(a, layout, library) for a, layout in zip(arrays, layouts, strict=True)]
         options = {"out": laid(np.zeros_like(expected), "rows", library)} if call.writes else {}
         result = host(function(*inputs, call.number, **options), library)

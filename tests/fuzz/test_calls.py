@@ -66,3 +66,5 @@ def test_everything_is_drawn():
     assert {name for program in programs for name, _ in program.steps} == set(calls.STEPS)
     assert {layout for program in programs for call in program.calls for layout in call.layouts} == set(calls.LAYOUTS)
     assert {program.dtype for program in programs} == set(calls.DTYPES)
+    assert {program.batch for program in programs} == set(calls.BATCHES)
+    assert {program.inside for program in programs} == {False, True}

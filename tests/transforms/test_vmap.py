@@ -91,6 +91,25 @@ def test_types_of_arrays(device):
     )
 
 
+@gp.operator
+def mixed(photo):
+    here, there = _readTensor(photo), _readTensor(photo, _row + 1, _column - 1)
+    return _vector(here.x + there.y, here.y * 2, here.z - there.x)
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["channels last", "channels first"])
+def test_batches_of_photographs(device, first):
+    """They are read where they lie, whichever axis their channels are along, and results are written so."""
+    photos = numbers(3, 100, 165, 3)
+    x = np.moveaxis(np.ascontiguousarray(np.moveaxis(photos, -1, 1)), 1, -1) if first else photos
+    run = gp.pipeline(gp.vmap(lambda photo: mixed(gp.VectorField(photo))))
+    near = away(np.moveaxis(photos, -1, 1), 1, -1)
+    expected = np.stack([photos[..., 0] + near[:, 1], photos[..., 1] * 2, photos[..., 2] - near[:, 0]], -1)
+    same_bits(run(x), expected)
+    if device == "opencl:0":
+        assert "the host copies" not in run.explain(x)
+
+
 def test_a_size_more_shares_kernels(monkeypatch):
     """Sizes of entries that are extents of kernels, and layers that are numbers in them."""
     monkeypatch.setenv("GPUOP_SPECIALIZE", "auto")

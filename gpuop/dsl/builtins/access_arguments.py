@@ -114,7 +114,8 @@ def _point(
         raise SemanticError(f"coordinates stand one by one, as in `{written}`, not in a {type(point[0]).__name__}")
     if len(point) != len(grid):
         remedy = f"({coordinates(kind)}), or no coordinates" if grid else "no coordinates"
-        raise SemanticError(f"{name} is {len(grid)}D: give {remedy}, not {len(point)}")
+        several = "; `gp.vmap` maps operators over leading dimensions" if 1 < len(point) < len(grid) else ""
+        raise SemanticError(f"{name} is {len(grid)}D: give {remedy}, not {len(point)}{several}")
     if verb == "read" and grid.points == 0 and recorder.domain.threads:
         raise SemanticError(f"{name} has no points to read")
     where = folded_point(recorder, kind, [integer(i, f"a coordinate of {name}") for i in point], border)
