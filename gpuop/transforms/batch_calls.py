@@ -139,7 +139,7 @@ class _Rule:
     count: int
 
     def entries(self, fields: Sequence[Field | None], mapped: Flags, leaves: dict[Node, Node]) -> list[Field | None]:
-        """What stands for an entry, which is added to `leaves`."""
+        """The stand-ins for an entry, which are added to `leaves`."""
         result: list[Field | None] = []
         for field, each in zip(fields, mapped, strict=True):
             entry = entry_of(field) if each and field is not None else field
