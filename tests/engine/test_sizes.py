@@ -260,6 +260,30 @@ def test_calls_go_on_while_a_driver_compiles_their_size(built, monkeypatch, endl
     assert all(result.tobytes() == results[0].tobytes() for result in results)
 
 
+def test_other_kernels_do_not_wait_for_those_behind_the_calls(built, monkeypatch, endless_turns):
+    """Where a compiler runs in several threads: a first call compiles while a job's driver never returns."""
+    pipeline, x = gp.pipeline(lambda image: slopes(gp.ScalarField(image))), of_numbers((89, 59))
+    start, end, build = threading.Event(), threading.Event(), type(current()).build
+
+    def slow(self, program, binary):
+        if threading.current_thread() is not threading.main_thread():
+            start.set()
+            assert end.wait(60)
+        return build(self, program, binary)
+
+    monkeypatch.setattr(type(current()), "builds_at_once", True)
+    meet(pipeline)
+    monkeypatch.setattr(type(current()), "build", slow)
+    monkeypatch.setattr(sizes, "later", background.later)
+    for _ in range(sizes.OFTEN):
+        pipeline(x)
+    assert start.wait(60)
+    first = gp.pipeline(lambda image: slopes(gp.ScalarField(image)) * 3 - 7)(x)
+    end.set()
+    background.settle()
+    assert np.array_equal(first, pipeline(x) * 3 - 7) and "which has come often" in pipeline.explain(x)
+
+
 class Turns:
     """A job that counts the turns that it gets.
 

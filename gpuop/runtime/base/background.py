@@ -90,10 +90,15 @@ def settle() -> None:
     _jobs.join()
 
 
+def is_job() -> bool:
+    """Return whether this thread does a job."""
+    return threading.current_thread() is _worker
+
+
 def in_driver(action: Callable[[], T]) -> T:
     """Run an action that takes long and leaves the interpreter to others; that of a job runs at low priority."""
     job = _running
-    if job is None or threading.current_thread() is not _worker:
+    if job is None or not is_job():
         return action()
     job.end()
     context = copy_context()

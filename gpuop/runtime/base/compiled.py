@@ -6,6 +6,7 @@ import math
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -21,7 +22,7 @@ from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
 from gpuop.passes.assertions import assertions, failure, report_asserts
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch
-from gpuop.runtime.base.background import in_driver
+from gpuop.runtime.base.background import in_driver, is_job
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch, OneByOne
 from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
@@ -51,8 +52,10 @@ class CompilingBackend(Backend):
         suffix: the file name suffix of its text.
         groups: the limits of work-groups and of their memory.
         features: the features of `Source.needs` that it supports.
+        builds_at_once: whether the compiler runs in several threads at once: then no call waits for one behind the calls.
     """
 
+    builds_at_once: ClassVar[bool] = False
     suffix: ClassVar[str]
     groups: GroupLimits
     features: frozenset[str]
@@ -81,7 +84,7 @@ class CompilingBackend(Backend):
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[CompiledProgram]:
         texts = [self._generated(kernel) for kernel in kernels]
-        with _building:
+        with nullcontext() if self.builds_at_once and is_job() else _building:
             programs = {key: self.programs.get(key) for key, _ in texts}
             new = {key: program for key, program in texts if programs[key] is None}
             codes = self._codes([program.source for program in new.values() if math.prod(program.source.threads)])

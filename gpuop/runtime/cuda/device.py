@@ -89,7 +89,7 @@ def device_list() -> list[str]:
 class Cuda(CompilingBackend):
     """A CUDA device."""
 
-    suffix, features = "cu", frozenset({"double", ATOMICS_OF_64_BITS})
+    suffix, features, builds_at_once = "cu", frozenset({"double", ATOMICS_OF_64_BITS}), True
 
     def __init__(self, name: str, ordinal: int, checked: bool = False) -> None:
         import pycuda.driver as drv
