@@ -261,7 +261,7 @@ def test_calls_go_on_while_a_driver_compiles_their_size(built, monkeypatch, endl
 
 
 def test_other_kernels_do_not_wait_for_those_behind_the_calls(built, monkeypatch, endless_turns):
-    """Where a compiler runs in several threads: a first call compiles while a job's driver never returns."""
+    """A compiler that runs in several threads: a first call compiles while the driver of a job never returns."""
     pipeline, x = gp.pipeline(lambda image: slopes(gp.ScalarField(image))), of_numbers((89, 59))
     start, end, build = threading.Event(), threading.Event(), type(current()).build
 
