@@ -9,6 +9,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.derivative_rules import DerivativeRule, enter, rule_of
 from gpuop.dsl.fields.field import Field
+from gpuop.gradients.kernels.active import flow
 from gpuop.gradients.kernels.adjoint import pulled
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
@@ -97,12 +98,39 @@ def _sum(fields: list[Field]) -> Field:
 
 
 def _active(order: Sequence[Step], wanted: Sequence[Node]) -> set[Node]:
-    """The values that depend on wanted ones, and may have cotangents."""
+    """The values that depend on wanted ones, and have cotangents.
+
+    Raises:
+        SemanticError: a value depends on them by bits that integers hold.
+    """
     active = {node for node in wanted if is_differentiable(node.type)}
+    bits: set[Node] = set()
     for step in order:
-        if not active.isdisjoint(step.inputs):
-            active.update(output for output in step.outputs if is_differentiable(output.type))
+        if not active.isdisjoint(step.inputs) or not bits.isdisjoint(step.inputs):
+            smooth, opened = _flow(step, active, bits)
+            active |= smooth
+            bits |= opened
     return active
+
+
+def _flow(step: Step, active: set[Node], bits: set[Node]) -> tuple[set[Node], set[Node]]:
+    """The active outputs of a step, and those that hold bits of active values; of variants by the first that has derivatives."""
+    kernel = step.call.kernel
+    if step.rule is not None or not isinstance(kernel, (Kernel, Variants)):
+        return {output for output in step.outputs if is_differentiable(output.type)}, set()
+    variants = [(kernel, step.inputs)] if isinstance(kernel, Kernel) else []
+    if isinstance(kernel, Variants):
+        variants = [(each.kernel, tuple(step.inputs[n] for n in each.inputs)) for each in kernel.variants]
+    errors: list[SemanticError] = []
+    for variant, inputs in variants:
+        first, second = (frozenset(n for n, x in enumerate(inputs) if x in nodes) for nodes in (active, bits))
+        try:
+            smooth, opened = flow(variant, first, second)
+        except SemanticError as error:
+            errors.append(error)
+        else:
+            return {step.outputs[n] for n in smooth}, {step.outputs[n] for n in opened}
+    raise errors[0]
 
 
 def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:

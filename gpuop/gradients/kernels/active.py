@@ -11,12 +11,17 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector
 from gpuop.ir.derivatives import ZERO, partial
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import Symbol, operands, walk
+
+MOST_KERNELS = 1024
+Numbers = frozenset[int]
+_flows_of: BoundedCache[tuple[Kernel, Numbers, Numbers], tuple[Numbers, Numbers]] = BoundedCache(MOST_KERNELS)
 
 
 class Way(Enum):
@@ -70,6 +75,24 @@ def activity(kernel: Kernel, active: Iterable[ir.FieldParam], bits: Iterable[ir.
                 edge.loc or kernel.loc,
             )
     return Activity(frozenset(smooth & wanted), frozenset(in_bits))
+
+
+def flow(kernel: Kernel, active: Numbers, bits: Numbers) -> tuple[Numbers, Numbers]:
+    """The outputs that are active, and those whose integers hold bits of active values, by numbers, from those of the inputs.
+
+    Raises:
+        SemanticError: as of `activity`.
+    """
+    key = kernel, active, bits
+    result = _flows_of.get(key)
+    if result is None:
+        facts = activity(kernel, (kernel.inputs[n] for n in active), (kernel.inputs[n] for n in bits))
+        smooth, opened = (
+            frozenset(n for n, param in enumerate(kernel.written) if param in symbols)
+            for symbols in (facts.smooth, facts.bits)
+        )
+        result = _flows_of[key] = smooth, opened
+    return result
 
 
 def _reached(edges: list[Dependence], begin: set[Symbol], ways: set[Way]) -> set[Symbol]:
