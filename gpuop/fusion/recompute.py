@@ -25,7 +25,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
 from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions, times, walk
-from gpuop.passes.inline import fits, inline, is_pure
+from gpuop.passes.inline import fits, inline, is_pure, needs_extents
 from gpuop.passes.scalarize import by_element, element_reads
 from gpuop.passes.simplify import simplify
 
@@ -67,7 +67,11 @@ class Recomputing:
                 return op
             tried.add(value)
             chain = self.chain(value)
-            if isinstance(chain, Chain) and not self._is_large(op, value, chain) and not self._is_refused(op, value):
+            if (
+                isinstance(chain, Chain)
+                and not self._is_large(op, value, chain)
+                and not self._is_refused(op, value, chain)
+            ):
                 new = composed(op, value, chain, value in self.dynamic)
                 if self.groups.arguments((*new.inputs, *new.outputs)) <= self.groups.limits.arguments:
                     self.groups.replace(op, new)
@@ -86,9 +90,11 @@ class Recomputing:
             )
         return value in self.large
 
-    def _is_refused(self, op: Op, value: int) -> bool:
+    def _is_refused(self, op: Op, value: int, chain: Chain) -> bool:
         of = self.groups.of
         reason = refuse(self.groups, of[self.groups.maker[value].number], of[op.number], recomputed=True)
+        if reason is None and value in self.dynamic and _fixes_extents(op, value, chain):
+            reason = f"`{op.kernel.name}` has another grid, and would contain extents, which are arguments"
         if reason is not None:
             self.refused[value] = reason
         return reason is not None
@@ -276,6 +282,12 @@ def _gathers(ops: Sequence[Op]) -> bool:
     outputs = {value for op in ops for value in op.outputs}
     read = ((op, p, v) for op in ops for p, v in zip(op.fusible.inputs, op.inputs, strict=True))
     return any(v not in outputs and p in access_of(op).gathers for op, p, v in read)
+
+
+def _fixes_extents(op: Op, value: int, chain: Chain) -> bool:
+    """Return whether a reader on another grid would have extents of a chain as numbers."""
+    elsewhere = chain.kernel.domain != op.fusible.domain
+    return elsewhere and needs_extents(op.fusible, set(_params(op, value)), chain.kernel)
 
 
 def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:

@@ -77,8 +77,14 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dyna
 
 
 def placed(kernel: Kernel, piece: Piece, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> Kernel:
-    """The kernel of a piece, with its dynamic values, and the layouts of values in borrowed memory."""
+    """The kernel of a piece, with its dynamic values and open extents, and the layouts of values in borrowed memory."""
     values = list(zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True))
     elsewhere = tuple((param, layouts[value]) for param, value in values if value in layouts)
+    kernels = (each.kernel for op in piece.ops for each in (op, *op.recomputed))
+    extents = {n for each in kernels if isinstance(each, Kernel) for n in each.extents}
     open_ = frozenset(param for param, value in values if value in dynamic)
-    return replace(kernel, layouts=elsewhere, dynamic=open_) if elsewhere or open_ else kernel
+    return (
+        replace(kernel, layouts=elsewhere, dynamic=open_, extents=tuple(sorted(extents)))
+        if elsewhere or open_
+        else kernel
+    )

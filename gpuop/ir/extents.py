@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from gpuop.base.records import dataclass
 from gpuop.ir.axis_limit import LONGEST_AXIS
-from gpuop.ir.build import constant
+from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel, Names
 from gpuop.ir.layout import interleaved, planar
-from gpuop.ir.nodes import GRID_AXES, Apply, Expr, FieldParam, Stride
+from gpuop.ir.nodes import GRID_AXES, Apply, Argument, Block, Expr, FieldParam, Stmt, Stride
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier
+from gpuop.ir.visit import Copier, map_blocks, map_values
 
 REACH = 2**31 - 2  # elements that an int counts
 MOST_GROUPS = 65535  # groups of a CUDA launch along rows and along layers; beyond that they are numbered along columns
@@ -31,10 +31,14 @@ class Extents:
     grids: Mapping[FieldParam | None, Names]
 
     @property
-    def most(self) -> int:
-        """An extent that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
-        reach = min(_most(param, names) for param, names in self.grids.items() if param is not None and any(names))
-        return min(reach, MOST_GROUPS if len(self.grids[None]) > 1 else LONGEST_AXIS)
+    def most(self) -> Mapping[str, int]:
+        """The extents that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
+        axis = MOST_GROUPS if len(self.grids[None]) > 1 else LONGEST_AXIS
+        result = {name: axis if name in self.grids[None] else REACH for name in self.values}
+        for param, names in self.grids.items():
+            if param is not None:
+                result |= {name: min(result[name], _most(param, names)) for name in filter(None, names)}
+        return result
 
 
 def _most(param: FieldParam, names: Names) -> int:
@@ -46,8 +50,8 @@ def _most(param: FieldParam, names: Names) -> int:
 
 
 def extents_of(kernel: Kernel) -> Extents:
-    """The extents of the dynamic fields, wherever they occur; those of 1 are numbers."""
-    dynamic = {n for param in kernel.dynamic for n in param.type.field_shape if n > 1}
+    """The extents of the dynamic fields, or those of `kernel.extents`, wherever they occur; those of 1 are numbers."""
+    dynamic = {*kernel.extents} or {n for param in kernel.dynamic for n in param.type.field_shape if n > 1}
     names: dict[tuple[str, int], str] = {}
 
     def name(axis: str, extent: int, others: bool) -> str:
@@ -90,12 +94,52 @@ def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kern
             replace(o, param=fields[o.param], over=o.over and fields[o.over], initial=o.initial and fields[o.initial])
             for o in kernel.outputs
         ),
-        body=Copier(kernel.body, fields=fields).copy(),
+        body=_Resizing(kernel, extents, fields).copy(),
         domain=replace(kernel.domain, shape=shape(extents.grids[None], kernel.domain.shape)),
         layouts=tuple((fields[param], make(fields[param].type)) for param, make in alike.items()),
         dynamic=frozenset(),
+        extents=(),
         named=tuple((param and fields[param], names) for param, names in extents.grids.items()),
     )
+
+
+class _Resizing(Copier):
+    """Copies a body for other extents; arguments that follow from extents of fields become these, if the fields are in memory."""
+
+    def __init__(self, kernel: Kernel, extents: Extents, fields: Mapping[FieldParam, FieldParam]) -> None:
+        super().__init__(kernel.body, fields=dict(fields))
+        self.before: list[Stmt] = []
+        self.places: dict[tuple[int, str], Stride] = {}  # by extent, and by extent and axis
+        for param, names in extents.grids.items():
+            new = fields.get(param) if param is not None else None
+            if new is not None:
+                for axis, name, n in zip(GRID_AXES[3 - len(names) :], names, new.type.field_shape, strict=True):
+                    if name:
+                        stride = Stride(new, f"{axis}s", n, Type(INT))
+                        self.places.setdefault((extents.values[name], axis), stride)
+                        self.places.setdefault((extents.values[name], ""), stride)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        before = self.before = list[Stmt]()
+        own = map_values(stmt, self.expr)
+        return (*before, self.renamed(map_blocks(own, self.block)))
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Stride):
+            return self.stride(expr)
+        if not isinstance(expr, Argument) or expr.follows is None:
+            return super().expr(expr)
+        (extent, less, axis), b = expr.follows, collector(self.before)
+        place = self.places.get((extent, axis)) or self.places.get((extent, ""))
+        if place is not None:
+            return b.apply("sub", place, less) if less else place
+        return b.apply("max", b.apply("min", super().expr(replace(expr, follows=None)), REACH), 2 - less)
+
+    def stride(self, expr: Stride) -> Stride:
+        """An extent of a field that another copy has put there."""
+        field = self.fields.get(expr.field, expr.field)
+        axis = GRID_AXES[3 - len(field.type.field_shape) :].index(expr.what.removesuffix("s"))
+        return replace(expr, field=field, value=field.type.field_shape[axis])
 
 
 def extent(kernel: Kernel, axis: str, less: int = 0) -> Expr:

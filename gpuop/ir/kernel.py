@@ -123,6 +123,7 @@ class Kernel(Launchable):
             operation by operation, before fusion.
         remark: reason for this way of computing, for people.
         dynamic: fields whose grid extents must not be in generated text (`extents.py`).
+        extents: of dynamic fields and of its grid those extents, in order, if others do not change.
         named: names of those extents, of the thread grid (None) and of each field, if lowered without them: its numbers are
             then placeholders.
         large: such a kernel is for outputs that CPUs write past their caches.
@@ -145,6 +146,7 @@ class Kernel(Launchable):
     precision: str = EXACT
     remark: str = ""
     dynamic: frozenset[FieldParam] = frozenset()
+    extents: tuple[int, ...] = ()
     named: tuple[tuple[FieldParam | None, Names], ...] = ()
     large: bool = False
     per_thread: Shape | None = None

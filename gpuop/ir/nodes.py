@@ -127,11 +127,15 @@ class Stride:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Component `plane` of a by-value parameter; RECORDED forms have it where a number was a constant (`kernel_numbers.py`)."""
+    """Component `plane` of a by-value parameter; RECORDED forms have it where a number was a constant (`kernel_numbers.py`).
+
+    follows: if it is an extent of another field, or less, for all sizes: that extent, by how much, and the axis (`extents.py`).
+    """
 
     field: FieldParam
     plane: int
     type: Type
+    follows: tuple[int, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

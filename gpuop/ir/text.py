@@ -168,8 +168,8 @@ class KernelText:
                 return f"{kind}.{axis}" + (f"{offset:+d}" if offset else "")
             case ir.Stride(field=field, what=what, value=value):
                 return f"{self.name(field)}.{what}" + ("" if any(self.named.get(field, ())) else f"={value}")
-            case ir.Argument(field=field, plane=plane):
-                return f"{self.name(field)}.{plane}"
+            case ir.Argument(field=field, plane=plane, follows=follows):
+                return f"{self.name(field)}.{plane}" + (f" of {follows}" if follows else "")
             case ir.Apply(op=op, args=args):
                 return f"{op}({self.list(args)})"
             case ir.Cast(arg=arg, type=type_, saturate=saturate, fits=fits):

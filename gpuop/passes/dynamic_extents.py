@@ -30,7 +30,7 @@ from gpuop.passes.schedules import methods as schedules
 
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
 # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
-PARTS = (1, 2)
+PARTS = (1, 2, 8)
 KEPT = 256
 NOWHERE = Domain(Shape())
 PINNED, WHOLE = "its schedule is pinned", "its tail threads run too"  # whatever its extents
@@ -160,8 +160,8 @@ def _refusal(kernel: Kernel) -> str:
     extents = extents_of(kernel)
     if not extents.values:
         return "its extents are 1"
-    grid = zip(extents.grids[None], kernel.domain.shape, strict=True)
-    *others, _ = [1, 1, 1, *(extents.most if name else n for name, n in grid)][-3:]
+    most, grid = extents.most, zip(extents.grids[None], kernel.domain.shape, strict=True)
+    *others, _ = [1, 1, 1, *(most[name] if name else n for name, n in grid)][-3:]
     if max(others[0] * kernel.domain.elements, others[1]) > MOST_GROUPS:
         return "its grid has more layers, elements or rows than launches have groups"
     return ""
@@ -206,7 +206,7 @@ def _lowered(kernel: Kernel, target: Target) -> Kernel | None:
 
 def _most(extents: Extents, part: int = 1) -> dict[str, int]:
     """The upper end of the range: a different extent for each name, since equal extents have a meaning."""
-    return {name: extents.most // part - k for k, name in enumerate(extents.values)}
+    return {name: n // part - k for k, (name, n) in enumerate(extents.most.items())}
 
 
 def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> list[Mapping[str, int]]:

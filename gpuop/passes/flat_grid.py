@@ -25,6 +25,7 @@ def flat(kernel: Kernel) -> Kernel:
         body=Copier(kernel.body, fields=fields).copy(),
         domain=Domain(Shape(kernel.domain.shape.points), kernel.domain.elements),
         dynamic=frozenset(fields.get(field, field) for field in kernel.dynamic),
+        extents=tuple(sorted({*kernel.extents, kernel.domain.shape.points})) if kernel.extents else (),
     )
 
 

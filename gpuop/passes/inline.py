@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpuop.ir.borders import Coordinate, inside, place
@@ -46,6 +46,16 @@ def inline(consumer: Kernel, param: FieldParam, producer: Kernel, dynamic: bool 
     fields = fields_read(body)
     inputs = [p for p in (*consumer.inputs, *producer.inputs) if p in fields]
     return replace(consumer, inputs=tuple(dict.fromkeys(inputs)), body=body)
+
+
+def needs_extents(consumer: Kernel, params: Iterable[FieldParam], producer: Kernel) -> bool:
+    """Return whether a producer on another grid has extents as numbers at the consumer's reads: of borders, or where it asks for them."""
+    used = [e for e in expressions(producer.body) if isinstance(e, (Index, Read))]
+    if any(isinstance(e, Index) and e.kind == "global_size" for e in used):
+        return True
+    placed = any(e.point is not None if isinstance(e, Read) else e.axis != "element" for e in used)
+    reads = (e for e in expressions(consumer.body) if isinstance(e, Read) and e.field in params)
+    return placed and any(read.border != "unchecked" for read in reads)
 
 
 class _Inlining(Copier):

@@ -170,22 +170,8 @@ def test_what_fails_behind_the_calls_is_told(built, monkeypatch):
 
 
 def test_reasons_for_kernels_of_each_size(built):
-    """Numbers that Python computes from extents, and a grid without points."""
-
-    @gp.operator
-    def relative(f):
-        return _readTensor(f) + _row * (1.0 / f.field_shape[0])
-
-    pipeline = gp.pipeline(lambda image: relative(gp.ScalarField(image)))
-    for shape in ((64, 70), (32, 90), (16, 80)):
-        x = np.ones(shape, np.float32)
-        ramp = 1 + np.arange(shape[0], dtype=np.float32) * np.float32(1 / shape[0])
-        assert np.array_equal(pipeline(x), np.repeat(ramp[:, None], shape[1], axis=1))
-    told = pipeline.explain(x)
-    line = relative.function.__code__.co_firstlineno + 2
-    last = told.splitlines()[-1]
-    assert last.startswith("compiled for this size: numbers of `relative` (") and f"test_sizes.py:{line}" in last
-    assert last.endswith(") follow from extents")
+    """Few points, and a grid without points."""
+    x = np.ones((16, 80), np.float32)
     doubled = gp.pipeline(lambda image: gp.ScalarField(image) * 2)
     meet(doubled)
     for shape in ((9, 70), (0, 4), (70, 30)):

@@ -27,6 +27,7 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Cycle, Program, program
 from gpuop.ir.kernel import DeviceFunction
 from gpuop.ir.layout import Layout, interleaved, layout_of, planar
+from gpuop.ir.target import Target
 from gpuop.ir.types import HALF, FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.passes.schedules.pinning import pinned
@@ -60,6 +61,8 @@ class Trace:
         strided: layouts of NumPy arrays that are used in place and are not contiguous, by the number of the leaf and strides.
         tier: the tier of its kernels, if the pipeline has several sizes.
         numbers: a sentence on the numbers that are arguments of kernels, if there are any.
+        sized: the program before numbers that follow from extents became arguments; None if there are none.
+        target: what the program with such arguments is for; None for all.
     """
 
     program: Program
@@ -72,6 +75,8 @@ class Trace:
     again: str = ""
     tier: Tier | None = None
     numbers: str = ""
+    sized: Program | None = None
+    target: Target | None = None
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValues[Any, Prepared] = field(default_factory=WeakValues)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
@@ -83,6 +88,10 @@ class Trace:
         own: Trace | None = None if self.tier is None else self.tier.own
         return self if own is None else own
 
+    def suits(self, target: Target) -> bool:
+        """Return whether the trace is for a target."""
+        return self.target is None or self.target == target
+
     @property
     def about(self) -> str:
         """The tier and the numbers for `explain`; empty if there is nothing to say."""
@@ -92,7 +101,7 @@ class Trace:
     def of_size(self) -> Trace:
         """The trace of the same calls without open extents, of which nothing is planned."""
         return Trace(
-            self.program.of_size(),
+            (self.sized or self.program).of_size(),
             self.kinds,
             self.planar,
             self.by_library,

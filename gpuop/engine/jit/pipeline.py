@@ -41,7 +41,7 @@ from gpuop.engine.jit.grid_window import (
     standing,
     window_trace,
 )
-from gpuop.engine.jit.sizes import Sizes, called, check_numbers, tier_of
+from gpuop.engine.jit.sizes import Shapes, Sizes, called, tier_of, with_numbers
 from gpuop.engine.jit.tier import Tier
 from gpuop.engine.jit.traced_call import TracedCall, open_call
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
@@ -54,6 +54,7 @@ from gpuop.ir.axis_limit import in_windows, most_points
 from gpuop.ir.types import is_integer
 from gpuop.ir.values import Leaf
 from gpuop.ops.call_cache import RESULT, CallCache, New
+from gpuop.runtime.devices import current
 from gpuop.runtime.profile.profiler import Profile
 
 AUTO = "auto"
@@ -276,18 +277,18 @@ class Pipeline(WithRules):
         others = tuple(value for name, value in bound.arguments.items() if name not in arrays)
         owners = (*self.receiver, *functions_among(others)) if others else self.receiver
         cached, captured = self.traces.lookup(key, owners, (self.function, *others), large_arrays=True)
-        if cached and refused is None:
+        if cached and refused is None and cached.suits(current().target):
             return TracedCall(self.name, cached.latest, device, captured)
         again = self.traces.reason_for_retrace(key, owners, captured)
         counted = self.auto and new is not None and isinstance(captured, Snapshot)
         family = self.sizes.family(types, (rest, *map(id, owners)), bool(new)) if counted else None
         tier = refused if refused is not None or family is None else tier_of(family, types)
         before, advised = looks(), warnings()
-        trace = self._with_arguments(self._recorded(bound, arrays, device, tier))
+        trace = self._with_arguments(replace(self._recorded(bound, arrays, device, tier), tier=tier))
         captured = captured if warnings() == advised else ""  # what warns is traced again, and warns again
         if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
-        trace = replace(trace, again=again, tier=tier)
+        trace = replace(trace, again=again)
         if family is not None and tier is None:
             family.began = weakref.ref(trace)
         if isinstance(captured, Snapshot):
@@ -298,21 +299,26 @@ class Pipeline(WithRules):
 
     def _with_arguments(self, trace: Trace) -> Trace:
         """The trace with numbers as arguments of its kernels, where calls before had others."""
+        if trace.sized is not None:
+            return trace
         what = self.numbers.of(trace.program)
         return replace(trace, program=what, numbers=arguments_among(trace.program, what))
 
     def _recorded(
         self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, tier: Tier | None
     ) -> Trace:
-        """The trace of a new call; with open extents if the tier has them, and Python computes no numbers from them."""
+        """The trace of a new call; with open extents if the tier has them."""
         names = tier.names if tier is not None and not tier.reason else frozenset[str]()
         trace = self._record(bound, arrays, device, names)
         if tier is None or not names:
             return trace
-        shapes = dict(zip(arrays, tier.family.first, strict=True))
-        first = {n: ArraySpec.of(a, shapes[n]) for n, a in arrays.items()}
-        check_numbers(tier, trace, lambda: self._record(bound, first, device, names))
-        return self._record(bound, arrays, device, frozenset()) if tier.reason else trace
+        first = dict(zip(arrays, tier.family.first, strict=True))
+
+        def other(shape: Shapes) -> Trace:
+            specs = {n: ArraySpec.of(a, shape(tuple(a.shape), first[n])) for n, a in arrays.items()}
+            return self._record(bound, specs, device, names)
+
+        return with_numbers(tier.family, trace, other)
 
     def _record(
         self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, names: Collection[str]

@@ -18,21 +18,27 @@ from gpuop.base.lru import BoundedCache
 from gpuop.engine.evaluate import plan_on, prepare
 from gpuop.engine.jit.call import Trace
 from gpuop.engine.jit.tier import Family, Tier
+from gpuop.engine.open_programs import OpenPrograms
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan, plan_for
-from gpuop.fusion.program import Op, Program
+from gpuop.fusion.program import Program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.visit import expressions
-from gpuop.passes.dynamic_extents import key_of, opened
+from gpuop.passes.dynamic_extents import opened
 from gpuop.runtime.base.background import later
+from gpuop.runtime.devices import current
 
 OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
 FAMILIES_KEPT, SIZES_KEPT = 32, 128
-MOST_TEXTS = 3  # sizes with texts of their own, until each size has
+PROBES = 8, 5  # parts of its extents by which other sizes of the kind of one are smaller
+MOST_TEXTS = 6  # sizes with texts of their own, until each size has
+Shapes = Callable[
+    [tuple[int, ...], tuple[int, ...]], tuple[int, ...]
+]  # of an argument's shape, and that of the first call
 ArrayTypes = tuple[tuple[str, tuple[int, ...], Any], ...]  # name, shape and dtype of each array argument
 
 
@@ -64,33 +70,47 @@ def tier_of(family: Family, types: ArrayTypes) -> Tier | None:
     return Tier(family, family.changing, family.reason)
 
 
-def check_numbers(tier: Tier, trace: Trace, first: Callable[[], Trace]) -> None:
-    """Refuse open extents to a family if kernels contain numbers that follow from them, which Python has computed.
+def with_numbers(family: Family, trace: Trace, other: Callable[[Shapes], Trace]) -> Trace:
+    """The trace with open extents of a size, in whose kernels the numbers that Python has computed from extents are arguments.
 
     Args:
-        first: returns the trace with open extents for the shapes of the first call.
+        other: returns such a trace for arguments of other shapes.
     """
-    family = tier.family
-    if family.checked:
-        return
-    family.checked = True
-    began = family.began()
-    known = set[str]() if began is None else set(_constants(began.program))
-    if not known.issuperset(_constants(trace.program)):
-        family.reason = tier.reason = _difference(first().program, trace.program)
+    target = current().target
+    if target not in family.checked:
+        family.checked.add(target)
+        began = family.began()
+        known = set[str]() if began is None else set(_constants(began.program))
+        if not known.issuperset(_constants(trace.program)):
+            programs = family.programs[target] = OpenPrograms(target)
+            programs.note(other(lambda shape, first: first).program)
+    if target not in family.programs:
+        return trace
+    programs = family.programs[target]
+    if programs.note(trace.program):
+        for part in PROBES:
+            programs.note(other(partial(_smaller, part)).program)
+    return replace(trace, program=programs.with_arguments(trace.program), sized=trace.program, target=target)
+
+
+def _smaller(part: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that is likely to have kernels of the same form, with other numbers."""
+    return tuple(n - n // part - (n > 2) for n in shape)
 
 
 def fits(tier: Tier, plan: Plan, target: Target) -> bool:
     """Return whether all kernels of a plan are open or those of other sizes; else the tier has the reason.
 
-    A family is refused open extents if its kernels have no range of them, a size if it is out of that.
+    A family is refused open extents if its kernels have no range of them; a size if it is out of that, or others share kernels.
     """
     family, texts = tier.family, set[str]()
     for kernel in kernels(plan_for(plan, target)):
         general = opened(kernel, target) if kernel.dynamic else None
         if general is not None and general.kernel is None:
             tier.reason = f"of `{kernel.name}`, {general.reason}"
-            family.reason = family.reason if general.outside else tier.reason
+            family.others += not general.outside
+            if not general.outside and (not family.texts or family.others > MOST_TEXTS):
+                family.reason = tier.reason
             return False
         texts.add(content(kernel) if general is None else general.key)
     family.others += not texts <= family.texts
@@ -98,26 +118,6 @@ def fits(tier: Tier, plan: Plan, target: Target) -> bool:
     if family.others > MOST_TEXTS:
         family.reason = tier.reason = "its kernels differ from size to size"
     return not tier.reason
-
-
-def _difference(one: Program, other: Program) -> str:
-    """The first operator of two programs that differs in more than its extents, as a reason; empty if there is none."""
-    for a, b in zip(_recorded(one), _recorded(other), strict=False):
-        if key_of(a) != key_of(b):
-            where = b.called or b.looked or b.loc
-            return f"numbers of `{b.name}`{f' ({where})' if where else ''} follow from extents"
-    return "" if len(one.ops) == len(other.ops) else "its operators follow from extents"
-
-
-def _recorded(what: Program) -> Iterator[Kernel]:
-    for op in what.ops:
-        if isinstance(op.kernel, Kernel):
-            yield _with_dynamic(op, op.kernel, what.dynamic)
-
-
-def _with_dynamic(op: Op, kernel: Kernel, dynamic: frozenset[int]) -> Kernel:
-    values = zip((*kernel.inputs, *kernel.written), (*op.inputs, *op.outputs), strict=True)
-    return replace(kernel, dynamic=kernel.dynamic | {param for param, value in values if value in dynamic})
 
 
 def _constants(what: Program) -> Iterator[str]:

@@ -7,6 +7,8 @@ from dataclasses import field
 from typing import Any
 
 from gpuop.base.records import dataclass
+from gpuop.engine.open_programs import OpenPrograms
+from gpuop.ir.target import Target
 from gpuop.runtime.base.background import BackgroundJob
 
 
@@ -18,7 +20,8 @@ class Family:
         first: the shapes of the first call.
         began: returns the trace of the first call, if it is still there.
         changing: the arguments whose extents have changed.
-        checked: whether numbers were looked for that Python has computed from extents.
+        checked: the targets for which numbers were looked for that Python has computed from extents.
+        programs: programs that have such numbers, if there are any, by target.
         texts: the kernels of the sizes so far, by content; of open ones without their extents.
         others: the number of sizes that had other kernels than those before.
         reason: the reason for kernels of each size; empty while sizes share them.
@@ -27,7 +30,8 @@ class Family:
     first: tuple[tuple[int, ...], ...]
     began: Callable[[], Any] = lambda: None
     changing: frozenset[str] = frozenset()
-    checked: bool = False
+    checked: set[Target] = field(default_factory=set)
+    programs: dict[Target, OpenPrograms] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
     others: int = 0
     reason: str = ""

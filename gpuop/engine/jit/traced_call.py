@@ -40,6 +40,8 @@ class TracedCall:
     def holds(self) -> bool:
         """Return whether all captured values are as they were, and no trace for this size has taken the place of this one."""
         tier = self.trace.tier
+        if self.trace.target is not None and not self.trace.suits(current().target):
+            return False
         if tier is not None and tier.own is not None and tier.own is not self.trace:
             return False
         return type(self.captured) is Snapshot and self.captured.watch.holds()

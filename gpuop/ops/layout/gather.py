@@ -142,15 +142,20 @@ def flat(place: Place, shape: Sequence[int]) -> Any:
     return number
 
 
-def apart(number: Any, shape: Sequence[int]) -> list[Any]:
-    """Return the coordinates of a flat index in row-major order; ints even if the index is a long."""
+def apart(number: Any, shape: Sequence[int], bounded: bool = False) -> list[Any]:
+    """Return the coordinates of a flat index in row-major order; ints even if the index is a long.
+
+    Args:
+        bounded: whether kernels with open extents are to see that the first coordinate is inside.
+    """
     place: list[Any] = []
     wide = math.prod(shape) > MOST_PLACES and not isinstance(number, int)
     for axis in reversed(range(len(shape))):
         n = shape[axis]
         last = all(extent == 1 for extent in shape[:axis])
         at = 0 if n == 1 else number if last else number % n
-        place.insert(0, k._convert_int(at) if wide and n > 1 else at)
+        at = k._convert_int(at) if wide and n > 1 else at
+        place.insert(0, k._min(at, n - 1) if bounded and last and not isinstance(at, int) else at)
         if n > 1 and not last:
             number = number // n if isinstance(number, int) else number / n
     return place

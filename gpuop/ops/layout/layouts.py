@@ -126,13 +126,14 @@ def reshaped(name: str, field: Field, axes: Sequence[Axis]) -> Field:
 
     def value(at: Place, read: Reading) -> Any:
         before = field.field_shape if whole else field.type.array_shape
-        return read.at(field, regrouped(at, out.field_shape if whole else out.array_shape, before))
+        return read.at(field, regrouped(at, out.field_shape if whole else out.array_shape, before, is_open))
 
-    return gathered(name, out, [field], value, tuple(axes), whole)
+    is_open = field.node.dynamic
+    return gathered(name, out, [field], value, (tuple(axes), is_open), whole)
 
 
-def regrouped(at: Place, shape: Sequence[int], before: Sequence[int]) -> list[Any]:
-    """Return the place in a shape that has the same flat index as a place in another shape.
+def regrouped(at: Place, shape: Sequence[int], before: Sequence[int], bounded: bool = False) -> list[Any]:
+    """Return the place in a shape that has the same flat index as a place in another shape, `bounded` as `apart` has it.
 
     Groups of axes with equal products are converted separately: most coordinates stay unchanged.
     """
@@ -149,7 +150,7 @@ def regrouped(at: Place, shape: Sequence[int], before: Sequence[int]) -> list[An
                 right, j = right * before[j], j + 1
             if i >= len(shape) and j >= len(before):
                 break
-        place += apart(flat(at[first:i], shape[first:i]), before[start:j])
+        place += apart(flat(at[first:i], shape[first:i]), before[start:j], bounded)
     return place
 
 

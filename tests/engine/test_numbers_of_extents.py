@@ -1,0 +1,204 @@
+"""Numbers that Python computes from extents: sizes share kernels that get them as arguments; bits are those of own kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.base.config import config
+from gpuop.dsl import *
+from gpuop.engine.jit import sizes
+from gpuop.runtime.base.compiled import CompilingBackend
+from gpuop.runtime.devices import current
+
+rng = np.random.default_rng(29)
+SHAPES = [(70, 90), (81, 67), (66, 131), (97, 97), (129, 140), (75, 160)]
+LARGE = [(240, 320), (211, 283), (197, 263), (307, 223)]
+
+
+@pytest.fixture(autouse=True)
+def auto(monkeypatch):
+    """As users have it, but for jobs behind the calls."""
+    monkeypatch.setattr(config, "specialize", "auto")
+    monkeypatch.setattr(sizes, "later", lambda job: None)
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """The kernels that drivers have built."""
+    if not isinstance(current(), CompilingBackend):
+        pytest.skip("no device compiles")
+    texts = []
+    build = type(current()).build
+
+    def counting(self, program, binary):
+        texts.extend(source.entry for source in program.sources)
+        return build(self, program, binary)
+
+    monkeypatch.setattr(type(current()), "build", counting)
+    return texts
+
+
+@gp.operator
+def relative(f):
+    rows, columns = f.field_shape
+    return _readTensor(f) + (_row * (1.0 / rows) + (_column - (columns - 1) / 2))
+
+
+def wanted_relative(x):
+    rows, columns = x.shape
+    row, column = np.arange(rows, dtype=np.int32)[:, None], np.arange(columns, dtype=np.int32)
+    scaled = row.astype(np.float32) * np.float32(1 / rows)
+    return x + (scaled + (column.astype(np.float32) - np.float32((columns - 1) / 2)))
+
+
+@gp.operator
+def turned(f):
+    rows, columns = f.field_shape
+    n = columns * rows - 1 - (_row * columns + _column)
+    return _readTensor(f, n / columns, n % columns)
+
+
+def quadrants(image):
+    f = gp.ScalarField(image)
+    rows, columns = f.field_shape
+    return f[rows // 2 :, : columns // 2].reshape(-1), f.reshape(-1)[:: columns + 1]
+
+
+def wanted_quadrants(x):
+    rows, columns = x.shape
+    return x[rows // 2 :, : columns // 2].reshape(-1), x.reshape(-1)[:: columns + 1]
+
+
+def strides_of_integers(image):
+    """Integers of several types, loops of so many iterations, and thresholds."""
+    f = gp.ScalarField(image)
+
+    @gp.operator
+    def counted(f):
+        rows, columns = f.field_shape
+        total = _var(0)
+        with _for(rows // 8) as n:
+            total += _where(_readTensor(f, n * 8, _column) > columns, 1, 0)
+        return total + _convert_int(_convert_long(rows * columns) % 997)
+
+    return counted(f)
+
+
+def wanted_strides(x):
+    rows, columns = x.shape
+    count = (x[: rows // 8 * 8 : 8] > columns).sum(axis=0) + rows * columns % 997
+    return np.broadcast_to(count.astype(np.int32), x.shape)
+
+
+PIPELINES = {
+    "floats": (lambda image: relative(gp.ScalarField(image)), wanted_relative),
+    "places": (lambda image: turned(gp.ScalarField(image)), lambda x: x[::-1, ::-1]),
+    "views": (quadrants, wanted_quadrants),
+    "integers": (strides_of_integers, wanted_strides),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_with_numbers_of_extents(device, name):
+    function, wanted = PIPELINES[name]
+    pipeline = gp.pipeline(function)
+    for shape in (*SHAPES, (3, 200), (1, 7), (4, 4)):
+        x = rng.integers(0, 300, shape).astype(np.float32)
+        results, expected = pipeline(x), wanted(x)
+        for result, each in zip(*((r if isinstance(r, tuple) else (r,)) for r in (results, expected)), strict=True):
+            assert result.dtype == each.dtype and np.array_equal(result, each), shape
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_the_third_size_builds_nothing(built, name):
+    function, _ = PIPELINES[name]
+    pipeline = gp.pipeline(function)
+    for shape in SHAPES[:2]:
+        pipeline(np.ones(shape, np.float32))
+    known = len(built)
+    for shape in (SHAPES[2], *SHAPES[4:]):  # a square has a kernel of its own, as its extents are equal
+        pipeline(np.ones(shape, np.float32))
+    assert len(built) == known
+    assert pipeline.explain(np.ones(SHAPES[-1], np.float32)).endswith("compiled for all sizes of `image`")
+
+
+def of(name, dtype, *arguments, **options):
+    return lambda x: getattr(ndimage, name)((x * 3).astype(dtype), *arguments, **options)
+
+
+def of_parts(name):
+    return lambda x: getattr(ndimage, name)(x, (x * 9).astype(np.int32), index=(1, 2, 3))
+
+
+FUNCTIONS = {
+    "label": lambda x: ndimage.label(x > 0.6),
+    "label, diagonals": lambda x: ndimage.label(x > 0.6, np.ones((3, 3))),
+    "find_objects": lambda x: np.array(
+        [(r.start, r.stop, c.start, c.stop) for r, c in ndimage.find_objects((x * 9).astype(int))]
+    ),
+    "rotate": of("rotate", np.float32, 15),
+    "affine_transform": of("affine_transform", np.float32, ((0.98, -0.17), (0.17, 0.98)), order=1),
+    "map_coordinates": lambda x: ndimage.map_coordinates(x, np.indices(x.shape, np.float32) * np.float32(0.9), order=1),
+    "distance_transform_edt": lambda x: ndimage.distance_transform_edt(x > 0.1),
+    "distance_transform_cdt": lambda x: ndimage.distance_transform_cdt(x > 0.1),
+    "binary_fill_holes": lambda x: ndimage.binary_fill_holes(x > 0.4),
+    "binary_propagation": lambda x: ndimage.binary_propagation(x > 0.9, mask=x > 0.4),
+    "sum_labels": of_parts("sum_labels"),
+    "mean": of_parts("mean"),
+    "variance": of_parts("variance"),
+    "extrema": of_parts("extrema"),
+    "maximum_position": of_parts("maximum_position"),
+    "center_of_mass": of_parts("center_of_mass"),
+}
+
+
+def parts_of(result):
+    return [np.asarray(part) for part in result] if isinstance(result, (tuple, list)) else [np.asarray(result)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_have_the_bits_of_kernels_of_each_size(device, name, monkeypatch):
+    function = FUNCTIONS[name]
+    images = [rng.random(shape, np.float32) for shape in (*SHAPES[:4], (3, 5), LARGE[0], LARGE[1])]
+    gp.release()  # traces are of this test
+    results = [parts_of(function(x)) for x in images]
+    monkeypatch.setattr(config, "specialize", "1")
+    gp.release()
+    for x, parts in zip(images, results, strict=True):
+        for part, wanted in zip(parts, parts_of(function(x)), strict=True):
+            assert part.dtype == wanted.dtype and part.tobytes() == wanted.tobytes(), x.shape
+
+
+def test_labels_are_those_of_scipy(device):
+    for shape in (*SHAPES, *LARGE, (1, 40), (40, 1), (5, 64), (64, 2)):
+        mask = rng.random(shape) > 0.5
+        wanted, count = scipy.ndimage.label(mask)
+        result, own = ndimage.label(mask)
+        assert own == count and np.array_equal(result, wanted), shape
+
+
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"distance_transform_cdt"}))
+def test_later_sizes_share_kernels(built, name):
+    """The second size has kernels for all; sizes of another kind, as with two chunks of a scan, add some, once."""
+    function = FUNCTIONS[name]
+    gp.release()
+    for shape in LARGE[:2]:
+        function(rng.random(shape, np.float32))
+    known = len(built)
+    for shape in ((197, 263), (205, 275), (199, 281)):
+        function(rng.random(shape, np.float32))
+    assert len(built) == known
+
+
+def test_devices_in_turns():
+    """Arguments are those of a target: each device has its own."""
+    names = [d.name for d in gp.devices() if d.name.startswith(("opencl", "cuda", "reference"))][:3]
+    for shape in SHAPES[:4] * 2:
+        mask = rng.random(shape) > 0.5
+        for name in names:
+            with gp.use_device(name):
+                assert np.array_equal(ndimage.label(mask)[0], scipy.ndimage.label(mask)[0]), (name, shape)
