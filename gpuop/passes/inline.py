@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from gpuop.ir.borders import Coordinate, inside, place
@@ -48,10 +48,10 @@ def inline(consumer: Kernel, param: FieldParam, producer: Kernel, dynamic: bool 
     return replace(consumer, inputs=tuple(dict.fromkeys(inputs)), body=body)
 
 
-def needs_extents(consumer: Kernel, params: Iterable[FieldParam], producer: Kernel) -> bool:
-    """Return whether a producer on another grid has extents as numbers at the consumer's reads: of borders, or where it asks for them."""
+def needs_extents(consumer: Kernel, params: Container[FieldParam], producer: Kernel) -> bool:
+    """Return whether a producer on another grid needs extents at the consumer's reads: for borders, or where it asks for them."""
     used = [e for e in expressions(producer.body) if isinstance(e, (Index, Read))]
-    if any(isinstance(e, Index) and e.kind == "global_size" for e in used):
+    if any(e.kind == "global_size" if isinstance(e, Index) else e.point and e.border != "unchecked" for e in used):
         return True
     placed = any(e.point is not None if isinstance(e, Read) else e.axis != "element" for e in used)
     reads = (e for e in expressions(consumer.body) if isinstance(e, Read) and e.field in params)
