@@ -28,7 +28,7 @@ FORMS_KEPT = 512
 LESS = (0, 1, 2)  # by how much numbers may be less than an extent: it, its last place, and the one before
 
 
-class _Form:
+class _OperatorForm:
     """Operators that differ in numbers and extents alone.
 
     Attributes:
@@ -80,7 +80,7 @@ class OpenPrograms:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._forms: BoundedCache[Any, _Form] = BoundedCache(FORMS_KEPT)
+        self._forms: BoundedCache[Any, _OperatorForm] = BoundedCache(FORMS_KEPT)
 
     def note(self, what: Program) -> bool:
         """Note the numbers of a program; return whether an operator has a new form."""
@@ -88,7 +88,7 @@ class OpenPrograms:
         for _, numbers, key in self._numbered(what):
             form = self._forms.get(key)
             if form is None:
-                self._forms[key] = _Form(numbers)
+                self._forms[key] = _OperatorForm(numbers)
                 new = True
             else:
                 form.note(numbers)
@@ -132,7 +132,7 @@ class _Making:
         self.types: dict[int, FieldType] = dict(what.types)
         self.dynamic = set[int]()
 
-    def opened(self, op: Op, numbers: OpenNumbers, form: _Form) -> Op:
+    def opened(self, op: Op, numbers: OpenNumbers, form: _OperatorForm) -> Op:
         """The operator with arguments."""
         groups, follows = form.arguments(), form.follows
         new = numbers.opened(groups, follows)

@@ -299,9 +299,7 @@ class Pipeline(WithRules):
 
     def _with_arguments(self, trace: Trace) -> Trace:
         """The trace with numbers as arguments of its kernels, where calls before had others."""
-        if trace.sized is not None:
-            return trace
-        what = self.numbers.of(trace.program)
+        what = self.numbers.of(trace.program) if trace.sized is None else trace.program
         return replace(trace, program=what, numbers=arguments_among(trace.program, what))
 
     def _recorded(
@@ -312,10 +310,10 @@ class Pipeline(WithRules):
         trace = self._record(bound, arrays, device, names)
         if tier is None or not names:
             return trace
-        first = dict(zip(arrays, tier.family.first, strict=True))
 
         def other(shape: Shapes) -> Trace:
-            specs = {n: ArraySpec.of(a, shape(tuple(a.shape), first[n])) for n, a in arrays.items()}
+            each = zip(arrays.items(), tier.family.first, strict=True)
+            specs = {n: ArraySpec.of(a, shape(tuple(a.shape), first)) for (n, a), first in each}
             return self._record(bound, specs, device, names)
 
         return with_numbers(tier.family, trace, other)
