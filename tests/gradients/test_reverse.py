@@ -227,17 +227,6 @@ def test_while_is_refused_at_its_line():
     assert "_while" in error.value.loc.text
 
 
-def test_places_that_data_decide_are_refused_at_their_line():
-    @gp.operator
-    def looked_up(table, index):
-        return _readTensor(table, _convert_int(_readTensor(index)))
-
-    with pytest.raises(gp.SemanticError) as error:
-        gp.grad(lambda t: looked_up(t, gp.ScalarField(A[1])).sum())(gp.ScalarField(A[0]))
-    assert error.value.message.startswith("`looked_up` has no gradient: `table` is read at places that data decide")
-    assert "looked_up" in error.value.loc.text or "_readTensor" in error.value.loc.text
-
-
 def test_bits_are_refused():
     @gp.operator
     def bits(u):

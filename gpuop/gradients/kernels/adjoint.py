@@ -13,7 +13,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.gradients.kernels.cut import kept_values
 from gpuop.gradients.kernels.gather import Gather, Slice, slices
+from gpuop.gradients.kernels.interpolation import between_points
 from gpuop.gradients.kernels.places import OWN, Position, Site, Sites
+from gpuop.gradients.kernels.scatter import Scatter, own_dtype, scale_of, sums_of, unscaled, without_scatters
 from gpuop.gradients.kernels.signs import without_negatives
 from gpuop.gradients.kernels.transpose import Transposed, transposed, varied
 from gpuop.gradients.kernels.versions import single_assignment
@@ -22,12 +24,14 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.text import content, identity
 from gpuop.ir.thread_grid import Domain
-from gpuop.ir.types import INT, FieldType, Shape, Type
+from gpuop.ir.types import INT, SMALL_TENSOR, FieldType, Shape, Type
 from gpuop.ir.values import Call, Node
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import effects, fields_read, walk
+from gpuop.ops.elementwise.algebra import apply
 from gpuop.ops.reduce.reductions import reduced
 from gpuop.passes.relax_precision import relaxed
+from gpuop.passes.rewrite import rewrite_statements
 from gpuop.passes.simplify import simplify
 
 Nodes = dict[ir.FieldParam, Node]
@@ -91,11 +95,28 @@ def _transposed(kernel: Kernel, outputs: frozenset[int], wanted: frozenset[int],
     if body is None:
         bars = {n: _bar(kernel.outputs[n].param) for n in sorted(outputs)}
         params = frozenset(kernel.inputs[n] for n in wanted)
-        straight = simplify(single_assignment(kernel))
+        straight = simplify(_with_slopes_of_points(single_assignment(kernel), params))
         _check(straight, [kernel.outputs[n] for n in sorted(outputs)])
         cotangents = {kernel.outputs[n].param: bar for n, bar in bars.items()}
         body = _bodies[key] = _Reversed(kernel, transposed(straight, cotangents, params, factored), bars)
     return body
+
+
+def _with_slopes_of_points(kernel: Kernel, wanted: frozenset[ir.FieldParam]) -> Kernel:
+    """The kernel with interpolations between two points at whole coordinates too, by which they have a slope."""
+    above, blends = between_points(kernel.body, varied(kernel.body, wanted))
+
+    def between(stmt: ir.Stmt) -> ir.Block:
+        if not isinstance(stmt, ir.Let):
+            return (stmt,)
+        if stmt.var in above:
+            low = ir.Ref(above[stmt.var])
+            return (replace(stmt, value=ir.Apply("add", (low, constant(1, low.type.dtype)), low.type)),)
+        if stmt.var in blends and isinstance(stmt.value, ir.Apply):
+            return (replace(stmt, value=stmt.value.args[2]),)
+        return (stmt,)
+
+    return replace(kernel, body=rewrite_statements(kernel.body, between)) if above else kernel
 
 
 def _bar(param: ir.FieldParam) -> ir.FieldParam:
@@ -113,8 +134,13 @@ class _Adjoint:
         for var in stored:
             self.keep(var)
         own = slices(self.body, self.param)
-        if not own:
-            return None
+        if self.param in self.body.scatters:
+            added = self.scattered(Scatter(self.body, self.body.scatters[self.param], self.param))
+            return apply("add", self.of_slices(own), added) if own else added
+        return self.of_slices(own) if own else None
+
+    def of_slices(self, own: Sequence[Slice]) -> Field:
+        """The sum of the shares of places that are functions of the threads' points."""
         direct = [each for each in own if not self.missing(each)]
         groups: dict[tuple[str, ...], list[Slice]] = {}
         for each in own:
@@ -124,13 +150,45 @@ class _Adjoint:
             direct += self.summed(axes, members)
         return self.gathered(direct)
 
+    def scattered(self, of: Scatter) -> Field:
+        """The sum of the shares of places that data decide on."""
+        domain, dtype = self.kernel.domain, own_dtype(self.param).name
+        body, most = of.greatest()
+        kind = FieldType(domain.shape, (domain.elements,) if domain.elements > 1 else (), dtype)
+        out, at = ir.FieldParam("most", kind), ir.Index("global", "element") if domain.elements > 1 else None
+        sizes = self.called(f"sizes_of_{self.kernel.name}", kind, out, (*body, ir.Write(out, most, None, at)), domain)
+        greatest = reduced("max", sizes, None) if kind.array_shape else sizes
+        scale = ir.FieldParam("scale", greatest.type)
+        size, out = ir.FieldParam("most", greatest.type), ir.FieldParam("scale", greatest.type)
+        self.nodes[size] = greatest.node
+        statements, value = scale_of(size, of.count)
+        body = (*statements, ir.Write(out, value))
+        self.nodes[scale] = self.called(f"scale_of_{self.kernel.name}", scale.type, out, body, Domain(Shape())).node
+        return self.from_integers(of, scale)
+
+    def from_integers(self, of: Scatter, scale: ir.FieldParam) -> Field:
+        sums, kind = sums_of(self.param), self.param.type
+        output = Output(sums, 0, unordered=True)
+        added = self.called(
+            f"scatter_of_{self.kernel.name}", sums.type, output, of.added(sums, scale), self.kernel.domain
+        )
+        total = ir.FieldParam(sums.hint, sums.type)
+        self.nodes[total] = added.node
+        big = kind.planes > SMALL_TENSOR
+        at = ir.Index("global", "element") if big else None
+        out = ir.FieldParam(f"{self.param.hint}_bar", kind)
+        statements, value = unscaled(total, scale, self.param, at)
+        body = (*statements, ir.Write(out, value, None, at))
+        domain = Domain(kind.field_shape, kind.planes if big else 1)
+        return self.called(f"adjoint_of_{self.kernel.name}", kind, out, body, domain)
+
     def keep(self, var: ir.Var) -> None:
         """Compute a value by a kernel of its own; the body then reads it."""
         body, domain, lanes = self.body, self.kernel.domain, var.type.lanes * self.kernel.domain.elements
         kind = FieldType(domain.shape, (lanes,) if lanes > 1 else (), var.type.dtype.name)
         at = ir.Index("global", "element") if domain.elements > 1 else None
         out, param = ir.FieldParam(var.hint, kind), ir.FieldParam(var.hint, kind)
-        statements = (*body.body, ir.Write(out, ir.Ref(var), None, at))
+        statements = (*without_scatters(body.body), ir.Write(out, ir.Ref(var), None, at))
         self.nodes[param] = self.called(f"{var.hint}_of_{self.kernel.name}", kind, out, statements, domain).node
         read = ir.Read(param, var.type, None, at)
         moved = (replace(s, value=read) if isinstance(s, ir.Let) and s.var is var else s for s in body.body)
@@ -160,7 +218,7 @@ class _Adjoint:
         domain = self.kernel.domain
         count = len(members) * lanes * domain.elements
         kind = FieldType(domain.shape, (count,) if count > 1 else (), self.param.type.storage.name)
-        out, body = ir.FieldParam("shares", kind), list[ir.Stmt](self.body.body)
+        out, body = ir.FieldParam("shares", kind), list[ir.Stmt](without_scatters(self.body.body))
         for n, each in enumerate(members):
             for lane, value in enumerate(collector(body).lanes(each.value)):
                 at = self.element(body, n * lanes + lane) if count > 1 else None
@@ -221,14 +279,16 @@ class _Adjoint:
             self.kernel.loc,
         )
 
-    def called(self, name: str, kind: FieldType, out: ir.FieldParam, body: ir.Block, domain: Domain) -> Field:
+    def called(self, name: str, kind: FieldType, out: ir.FieldParam | Output, body: ir.Block, domain: Domain) -> Field:
         """The result of a kernel with this body, on this grid."""
         read = fields_read(body)
         inputs = tuple(param for param in self.nodes if param in read)
-        kernel = Kernel(
-            name, inputs, (Output(out),), domain, body, loc=self.kernel.loc, precision=self.kernel.precision,
-            looked=self.kernel.loc, called=self.kernel.called,
-        )  # fmt: skip
+        output = out if isinstance(out, Output) else Output(out)
+        kernel = replace(
+            Kernel(name, inputs, (output,), domain, body, loc=self.kernel.loc, precision=self.kernel.precision),
+            looked=self.kernel.loc,
+            called=self.kernel.called,
+        )
         kernel = relaxed(simplify(without_negatives(simplify(kernel))))
         read = fields_read(kernel.body)
         inputs = tuple(param for param in kernel.inputs if param in read)

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuop.base.records import dataclass
 from gpuop.gradients.kernels.places import Position, Site
+from gpuop.gradients.kernels.scatter import without_scatters
 from gpuop.gradients.kernels.transpose import Transposed, zero
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import BORDERS
@@ -61,7 +62,9 @@ def slices(adjoint: Transposed, field: ir.FieldParam) -> list[Slice]:
 def _slice(adjoint: Transposed, site: Site, value: ir.Expr) -> Slice:
     kernel = adjoint.kernel
     out = ir.FieldParam("share", FieldType(kernel.domain.shape, (value.type.lanes,), value.type.dtype.name))
-    alone = without_dead_code(replace(kernel, outputs=(Output(out),), body=(*adjoint.body, ir.Write(out, value))))
+    alone = without_dead_code(
+        replace(kernel, outputs=(Output(out),), body=(*without_scatters(adjoint.body), ir.Write(out, value)))
+    )
     body = alone.body[:-1]
     domain = {axis: kernel.domain.extent(axis) for axis in kernel.domain.axes}
     exprs = [*expressions(body)]

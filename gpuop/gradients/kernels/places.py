@@ -57,6 +57,11 @@ class Sites:
         border = access.border if isinstance(access, ir.Read) and access.point is not None else "unchecked"
         return Site(access.field, self._point(access), self._element(access), border)
 
+    def own(self, access: ir.Read | ir.Write) -> tuple[ir.Expr, ...]:
+        """The coordinates of the thread's own point."""
+        axes = self.kernel.domain.axes if access.field.type.field_shape else ()
+        return tuple(ir.Index("global", axis) for axis in axes)
+
     def _point(self, access: ir.Read | ir.Write) -> tuple[Position, ...] | None:
         if access.point is None:
             axes = self.kernel.domain.axes if access.field.type.field_shape else ()

@@ -13,11 +13,12 @@ from gpuop.base.errors import Loc, SemanticError
 from gpuop.base.records import dataclass
 from gpuop.gradients.kernels.places import Site, Sites
 from gpuop.ir import nodes as ir
+from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.derivatives import NoDerivative, Zero, partial, times
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.types import SMALL_TENSOR, Type
+from gpuop.ir.types import INT, SMALL_TENSOR, Type
 from gpuop.ir.visit import Copier, blocks, expressions, map_blocks, operands, values, walk
 
 Guard = tuple[ir.Expr, ...]  # conditions that hold where a cotangent counts
@@ -113,6 +114,7 @@ class Transposed:
         shares: the share of a thread for each place, in the order of the text.
         linear: the fields that shares are 0 where they are 0: cotangents, and what is kept of them.
         factored: whether cotangents are the last factors of shares.
+        scatters: for fields that are read at computed places, those that the body writes their shares to.
     """
 
     kernel: Kernel
@@ -120,6 +122,7 @@ class Transposed:
     shares: Mapping[Site, ir.Expr]
     linear: frozenset[ir.FieldParam]
     factored: bool
+    scatters: Mapping[ir.FieldParam, ir.FieldParam]
 
 
 def transposed(
@@ -156,27 +159,35 @@ class _Transposition:
         factored: bool,
     ) -> None:
         self.kernel, self.cotangents, self.wanted = kernel, cotangents, wanted
-        self.places = Sites(kernel)
+        self.sites = Sites(kernel)
         self.varied = varied(kernel.body, wanted)
         self.line: Loc | None = None
         self.alone = self.only_write() if factored else None
+        self.factor: ir.Expr | None = None
+        self.scatters: dict[ir.FieldParam, ir.FieldParam] = {}
 
     def result(self) -> Transposed:
         out: list[ir.Stmt] = [*primal(self.kernel.body)]
         bars = Cotangents()
-        factor = None if self.alone is None else self.cotangent(self.alone, collector(out, self.alone.loc))
+        if self.alone is not None:
+            self.factor = self.cotangent(self.alone, collector(out, self.alone.loc))
         self.block(self.kernel.body, bars, out)
-        sites = [self.places.site(e) for e in expressions(self.kernel.body) if isinstance(e, ir.Read)]
+        sites = [self.sites.site(e) for e in expressions(self.kernel.body) if isinstance(e, ir.Read)]
         shares: dict[Site, ir.Expr] = {}
         for site in map(_whole, sites):
             share = bars.take(site, _type_of(site), collector(out))
             if share is not None:
                 b = collector(out)
-                value = share.value if factor is None else times(b, share.value, b.cast(factor, share.value.type))
-                value = masked(b, value, share.guard)
-                shares[site] = conjugate(b, site.field, value, site.element is not None)
+                shares[site] = self.complete(share, site.field, site.element is not None, b)
         linear = frozenset(self.cotangents.values())
-        return Transposed(self.kernel, tuple(out), shares, linear, self.alone is not None)
+        return Transposed(self.kernel, tuple(out), shares, linear, self.alone is not None, self.scatters)
+
+    def complete(self, share: Share, field: ir.FieldParam, own: bool, b: Builder) -> ir.Expr:
+        """A share with the factor that all have, where its conditions hold."""
+        value = share.value
+        if self.factor is not None:
+            value = times(b, value, b.cast(self.factor, value.type))
+        return conjugate(b, field, masked(b, value, share.guard), own)
 
     def only_write(self) -> ir.Write | None:
         """The only write with a cotangent, where that is of one number: shares are slopes, times the cotangent at last.
@@ -190,7 +201,7 @@ class _Transposition:
 
     def block(self, block: ir.Block, bars: Cotangents, out: list[ir.Stmt]) -> None:
         for stmt in reversed(block):
-            self.line = getattr(stmt, "loc", None) or self.line
+            self.line, self.out = getattr(stmt, "loc", None) or self.line, out
             self.stmt(stmt, bars, out)
 
     def stmt(self, stmt: ir.Stmt, bars: Cotangents, out: list[ir.Stmt]) -> None:
@@ -246,7 +257,7 @@ class _Transposition:
                 for lane, arg in enumerate(args):
                     self.add(arg, replace(bar, value=b.lane(bar.value, lane)), bars)
             case ir.Read() if expr.field in self.wanted:
-                self.read(expr, bar, bars)
+                self.read(expr, bar, bars, b)
             case ir.Load(memory=ir.Array() as memory) if memory in self.varied:
                 raise self.refusal(f"the array `{memory.hint}` holds values that depend on what is differentiated by")
 
@@ -267,14 +278,23 @@ class _Transposition:
             else:
                 self.add(arg, replace(bar, value=times(b, slope, bar.value)), bars)
 
-    def read(self, read: ir.Read, bar: Share, bars: Cotangents) -> None:
-        site = self.places.site(read)
+    def read(self, read: ir.Read, bar: Share, bars: Cotangents, b: Builder) -> None:
+        site = self.sites.site(read)
         if site.point is None or site.element == "computed":
-            raise self.refusal(
-                f"`{read.field.hint}` is read at places that data decide, or that are no sum of a position and a number"
-            )
+            return self.scatter(read, bar, b)
         whole = _whole(site)
         bars.add(whole, replace(bar, lane=site.element) if isinstance(site.element, int) and whole != site else bar)
+
+    def scatter(self, read: ir.Read, bar: Share, b: Builder) -> None:
+        """Write a share to the place that was read, for `scatter.py` to add up."""
+        field = read.field
+        target = self.scatters.setdefault(field, ir.FieldParam(f"{field.hint}_bar", field.type))
+        value = self.complete(bar, field, read.element is not None, b)
+        point = self.sites.own(read) if read.point is None else read.point
+        along = zip(point, field.type.field_shape, strict=True)
+        if read.border not in ("fill", "unchecked"):
+            point = tuple(place(b, Coordinate(at, constant(n, INT), n, None, None), read.border) for at, n in along)
+        self.out.append(ir.Write(target, value, point, read.element, self.line))
 
     def write(self, write: ir.Write, bars: Cotangents, b: Builder) -> None:
         if write is self.alone:
@@ -297,7 +317,7 @@ class _Transposition:
         b = collector(out, stmt.loc)
         ends = {join: bars.take(join, join.type, b) for join in joins if join in bars}
         arms = [self.arm(block, ends) for block in blocks(stmt)]
-        if not any(inner for _, inner in arms):
+        if not any(added or inner for added, inner in arms):
             return
         shared: dict[Key, ir.Var] = {}
         for key in dict.fromkeys(key for _, inner in arms for key in inner):
