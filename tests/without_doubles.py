@@ -17,16 +17,16 @@ NAMES = [device.name for device, opener in devices.discover() if getattr(opener,
 
 
 @cache
-def _opened(name: str) -> Backend:
+def _opened(name: str, plan_for: str) -> Backend:
     opener = next(opener for device, opener in devices.discover() if device.name == name)
-    with mock.patch.object(config, "hide", "fp64"):
+    with mock.patch.object(config, "hide", "fp64"), mock.patch.object(config, "plan_for", plan_for):
         backend = OpenCL(f"{name} without double", *opener.args[1:])
     assert not backend.target.has_fp64 and "double" not in backend.features
     return backend
 
 
 @contextmanager
-def without_doubles(name: str) -> Iterator[Backend]:
-    """Use a device of `NAMES`, which refuses kernels with double, until the end of the `with`."""
-    with used(f"{name} without double", lambda **options: _opened(name)) as backend:
+def without_doubles(name: str, plan_for: str = "device") -> Iterator[Backend]:
+    """Use a device of `NAMES`, which refuses kernels with double, until the end of the `with`; it may plan as a GPU."""
+    with used(f"{name} without double", lambda **options: _opened(name, plan_for)) as backend:
         yield backend

@@ -3,8 +3,8 @@
 `(long)(0.25 * (double)a + 0.3 * (double)b)` is `(1073741824 * (long)a + 1288490189 * (long)b) >> 32`, unless rounding decides:
 the sum in integers and that of doubles are both within an error bound of the exact one, so they have the same integer part if no
 integer lies within the bound. If one does, as where all values are equal, a device with doubles computes the doubles, so its
-results have the bits of every other device; one without takes the nearest integer. Equal bytes, as of a white page, have few
-sums: a table says which of them the doubles make less than an integer.
+results have the bits of every other device; one without takes that integer. Equal bytes, as of a white page, have few
+sums: a table says which of them doubles make less than an integer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
 from gpuop.ir.types import BOOL, DOUBLE, INT, LONG, Type
 from gpuop.ir.visit import Copier, blocks, map_blocks, used_by, walk
 from gpuop.passes.ranges import Ranges
@@ -40,7 +41,7 @@ def scaled_sums(kernel: Kernel) -> Kernel:
     target = kernel.target
     if target is None or not (target.slow_fp64 or not target.has_fp64):
         return kernel
-    sums = _ScaledSums(kernel, target.has_fp64)
+    sums = _ScaledSums(kernel, target)
     body = sums.block(kernel.body)
     tables = map(ir.Declare, sums.tables.values())
     return without_dead_code(replace(kernel, body=(*tables, *body))) if sums.replaced else kernel
@@ -94,8 +95,9 @@ class Scale:
 class _ScaledSums:
     """A copy of a body in which sums are integers; doubles that nothing needs are still there."""
 
-    def __init__(self, kernel: Kernel, has_doubles: bool) -> None:
-        self.has_doubles, self.replaced = has_doubles, False
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.has_doubles, self.replaced = target.has_fp64, False
+        self.has_tables = target.vector_length == 1  # lanes of a vector look at neighbours
         self.ranges = Ranges(kernel)
         self.lets: dict[ir.Var, ir.Let] = {}
         self.forms: dict[ir.Var, LinearForm | None] = {}
@@ -159,19 +161,18 @@ class _ScaledSums:
         rest = b.apply("and", total, constant(2**scale.bits - 1, LONG))
         near = b.apply("le", rest, constant(2 * scale.error, LONG))
         positive = all(self.ranges.range(leaf)[0] >= 0 and weight >= 0 for leaf, weight in form.terms)
-        result = floor
-        if not (positive and form.constant >= 0):  # truncated towards 0
+        positive, result = positive and form.constant >= 0, floor
+        if not positive:  # truncated towards 0
             up = b.apply("and", b.apply("lt", floor, constant(0, LONG)), b.apply("not", near))
             result = b.apply("choose", up, b.apply("add", floor, constant(1, LONG)), floor)
-        if not self.has_doubles:
-            return b.cast(result, cast.type, cast.saturate)
         chosen = ir.Var("whole", cast.type, mutable=True, temporary=True)
-        out.append(ir.Let(chosen, b.cast(result, cast.type, cast.saturate), loc))
+        exact = self.doubles(cast, chosen) if self.has_doubles else ()
+        exact = self.of_equal(cast, chosen, floor, scale, exact) if positive and self.has_tables else exact
+        converted = b.cast(result, cast.type, cast.saturate)
+        if not exact:
+            return converted
         undecided = b.apply("and", near, b.apply("ne", floor, constant(0, LONG)))
-        doubles = self.doubles(cast, chosen)
-        out.append(
-            ir.If(undecided, self.of_equal(cast, chosen, floor, scale, doubles) if positive else doubles, loc=loc)
-        )
+        out += ir.Let(chosen, converted, loc), ir.If(undecided, exact, loc=loc)
         return ir.Ref(chosen)
 
     def of_equal(self, cast: ir.Cast, chosen: ir.Var, floor: ir.Expr, scale: Scale, otherwise: ir.Block) -> ir.Block:
