@@ -54,7 +54,7 @@ LOWERED, GPU, VECTORIZED = "lowered", "sm_90", "vectorized"
 # These tests are of what lies above the drivers: a case runs on one form a day, on most days the best driver or the interpreter.
 # What kernels and plans they count is that of these; other forms take them at night.
 ABOVE = (
-    *(f"tests.{room}." for room in ("dsl", "engine", "fusion", "lib", "ops", "scaleout", "transforms")),
+    *(f"tests.{room}." for room in ("dsl", "engine", "fusion", "gradients", "lib", "ops", "scaleout", "transforms")),
     "tests.passes.test_joined_loops",
 )
 PLANS = (*ABOVE, "tests.errors.")

@@ -102,8 +102,8 @@ def _add_rule(node: Result, values: Mapping[Node, Node], count: int) -> None:
         return
     mapped = tuple(field.node in values for field in rule.inputs)
     inputs = [_whole(field, values, count) if each else field for field, each in zip(rule.inputs, mapped, strict=True)]
-    pull = rule.pull if isinstance(rule.pull, str) else _Pull(rule.pull, mapped, count)
-    push = None if rule.push is None else _Push(rule.push, mapped, count)
+    pull = _Pull(rule.pull, mapped, count) if callable(rule.pull) else rule.pull
+    push = _Push(rule.push, mapped, count) if callable(rule.push) else rule.push
     new = values[node]
     assert isinstance(new, Result)
     enter(new, DerivativeRule(rule.name, tuple(inputs), pull, push))

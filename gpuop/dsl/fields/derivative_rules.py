@@ -7,14 +7,31 @@ calls between. Values without one go by the kernels of their calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from gpuop.base.finalizers import WeakKeys
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.services import Registry
 from gpuop.ir.values import Call, Node, Result
 
 Pull = Callable[[Sequence[Field], Field, Field], Sequence[Field | None]]
 Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
+
+
+# functions of the library's rules, in modules that need what the functions with these rules need
+derivatives = Registry[Callable[..., Any]]({"": "gpuop.ops.reduce.derivatives"})
+
+
+@dataclass(frozen=True)
+class Late:
+    """A function of `derivatives` with its first arguments, found when it is called."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+
+    def __call__(self, *more: Any) -> Any:
+        return derivatives[self.name](*self.args, *more)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
+
+import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.base.finalizers import WeakKeys
 from gpuop.base.records import dataclass
-from gpuop.dsl.fields.derivative_rules import with_rule
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
@@ -22,7 +23,7 @@ from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
 from gpuop.ir.values import Call, Leaf, Result
 from gpuop.ops.layout.axes import Axis, axes_of, of_kind, several
 from gpuop.ops.layout.gather import own_place
-from gpuop.ops.layout.layouts import permuted, reshaped, spread
+from gpuop.ops.layout.layouts import permuted, reshaped
 from gpuop.ops.reduce.kernels import SHORT, Partial, a_step, by_elements, by_groups, by_threads, chunks_of
 from gpuop.ops.reduce.reducers import AT_ONCE, Item, Reducer, Split, reducer_of
 from gpuop.ops.sort.radix_sort import single
@@ -72,16 +73,21 @@ def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Fi
     result = _steps(reducer, field, axes, axis is None)
     if isinstance(result.node, Result):
         reductions[result.node.call] = Reduced(reducer, field, tuple(axes))
-    if reducer.name in ("sum", "mean"):
-        divisor = reducer.divisor if reducer.name == "mean" else 0
-        with_rule(
-            result,
-            reducer.name,
-            [Field.of(field.node)],
-            partial(_spread, tuple(axes), divisor),
-            partial(_sum_of, reducer, axes),
-        )
+    if reducer.result == kind.dtype and np.dtype(reducer.accumulator).kind in "fc" and not reducer.key:
+        _enter_rule(reducer, field, result, tuple(axes))
     return Field.of(result.node, kind=result.type.labelled(left.names)) if kind.names else result
+
+
+def _enter_rule(reducer: Reducer, field: Field, result: Field, axes: tuple[int, ...]) -> None:
+    """Enter the derivatives of a reduction, where they are not those of its kernels."""
+    inputs = [Field.of(field.node)]
+    if reducer.name in ("sum", "mean"):
+        args = axes, reducer.divisor
+        with_rule(result, reducer.name, inputs, Late("sum pulled", args), Late("sum pushed", args))
+    elif reducer.name in ("min", "max", "nanmin", "nanmax"):
+        with_rule(result, reducer.name, inputs, Late("extreme pulled", (axes,)), Late("extreme pushed", (axes,)))
+    elif reducer.name == "prod":
+        with_rule(result, reducer.name, inputs, None, Late("product pushed", (axes,)))
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
@@ -144,30 +150,6 @@ def _over_tensor(reducer: Reducer, source: Partial, axes: list[int]) -> Partial:
     parts = source.type.planes // shape.points
     outer, inner = (parts * stride for stride in strides[tuple(axes)])
     return by_elements(reducer, replace(source, step=1), rest, count, (outer, inner, parts), True)
-
-
-# --- derivatives ------------------------------------------------------------------------------------------------------
-
-
-def _spread(
-    axes: tuple[int, ...], divisor: int, inputs: Sequence[Field], result: Field, cotangent: Field
-) -> list[Field]:
-    """The cotangent of a sum, for each of the values; its share of a mean's."""
-    (field,) = inputs
-    unit = [Axis(1, at.tensor) if n in axes else at for n, at in enumerate(axes_of(field.type))]
-    whole = spread("sum", reshaped("sum", cotangent, unit), tuple(field.type.array_shape))
-    return [whole / divisor if divisor else whole]
-
-
-def _sum_of(
-    reducer: Reducer, axes: list[int], inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]
-) -> Field | None:
-    (tangent,) = tangents
-    return (
-        None
-        if tangent is None
-        else reduced_by(reducer, tangent, axes, None if len(axes) == len(tangent.type.array_shape) else tuple(axes))
-    )
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------

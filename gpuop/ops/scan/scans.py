@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
@@ -15,6 +17,7 @@ from gpuop.ops.elementwise.algebra import apply, where
 from gpuop.ops.layout.axes import a_field, numbered, of_field
 from gpuop.ops.layout.layouts import ravel
 from gpuop.ops.reduce.complex_reductions import Operation, doubled
+from gpuop.ops.reduce.derivatives import with_scan_rule
 from gpuop.ops.reduce.reducers import Reducer, reducer_of
 from gpuop.ops.reduce.user_function import of_pairs, reducer_by
 from gpuop.ops.scan.kernels import along_grid, along_tensor
@@ -74,7 +77,13 @@ def _accumulated(name: str, of: str, a: Any, axis: Any) -> Field:
     field = a_field(name, a)
     if field.dtype in COMPLEX_DTYPES and of == "prod":
         return _of_pairs(partial(apply, "multiply"), field, axis, 1)
-    return _scanned(reducer_of(of, field.type, 1), field, axis)
+    if axis is None:
+        field, axis = ravel(field), 0
+    result = _scanned(reducer_of(of, field.type, 1), field, axis)
+    if np.dtype(field.type.array_dtype).kind not in "fc" or result.dtype != field.dtype:
+        return result
+    number = numbered(axis, *of_field(field))
+    return with_scan_rule(of, result, field, number, partial(cumsum, axis=number))
 
 
 def _numbers(field: Any, otherwise: int) -> Any:

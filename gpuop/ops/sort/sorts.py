@@ -11,6 +11,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
@@ -88,10 +89,37 @@ def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
     Args:
         flat: whether a single row may be a grid of one dimension, if that saves a copy.
     """
-    count = rows.field_shape[1]
-    if count <= LONGEST:
-        return by_rows(rows, places)
-    return by_digits(rows, places, flat)
+    result = by_rows(rows, places) if rows.field_shape[1] <= LONGEST else by_digits(rows, places, flat)
+    if places or np.dtype(rows.type.array_dtype).kind != "f":
+        return result
+    return with_rule(result, "sort", [rows], _sort_pulled, _sort_pushed)
+
+
+def _sort_pushed(inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]) -> Field | None:
+    """The tangents in the order of the values, the first of equal ones first."""
+    (tangent,) = tangents
+    if tangent is None:
+        return None
+    places = _sorted(inputs[0], places=True)
+    return reshaped("sort", _taken(tangent, places, _sorted(places, places=True)), axes_of(result.type))
+
+
+def _sort_pulled(inputs: Sequence[Field], result: Field, cotangent: Field) -> list[Field]:
+    """The cotangents in the places of the values."""
+    places = _sorted(inputs[0], places=True)
+    return [_taken(reshaped("sort", cotangent, axes_of(inputs[0].type)), _sorted(places, places=True), places)]
+
+
+def _taken(rows: Field, order: Field, inverse: Field) -> Field:
+    """Rows in another order, whose derivative is a read in the inverse one."""
+
+    def pulled(inputs: Sequence[Field], result: Field, cotangent: Field) -> list[Field]:
+        return [_taken(cotangent, inverse, order)]
+
+    def pushed(inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]) -> Field | None:
+        return None if tangents[0] is None else _taken(tangents[0], order, inverse)
+
+    return with_rule(take_along_axis(rows, order, 1), "take_along_axis", [rows], pulled, pushed)
 
 
 def _ordered(name: str, a: Any) -> tuple[Field, Field]:

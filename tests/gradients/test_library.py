@@ -1,0 +1,81 @@
+"""Derivatives of reductions, scans and sorts, in both modes. Expected values are central differences of NumPy's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.testing import check_grads
+from tests.gradients.differences import check
+
+rng = np.random.default_rng(17)
+STEP = 1e-6
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "sum of all": lambda x: np.sum(x),
+    "mean": lambda x: np.mean(x * x, axis=0),
+    "max": lambda x: np.max(x, axis=0),
+    "max of all": lambda x: np.max(x),
+    "min": lambda x: np.min(x, axis=1),
+    "nanmax": lambda x: np.nanmax(np.where(x > 0.9003, np.nan, x), axis=1),
+    "ptp": lambda x: np.ptp(x, axis=0),
+    "prod": lambda x: np.prod(x, axis=0),
+    "prod of all": lambda x: np.prod(x),
+    "var": lambda x: np.var(x, axis=1),
+    "std of all": lambda x: np.std(x),
+    "norm": lambda x: np.linalg.norm(x, axis=1),
+    "cumsum": lambda x: np.cumsum(x * x, axis=1),
+    "cumsum of all": lambda x: np.cumsum(x),
+    "cumprod": lambda x: np.cumprod(x, axis=0),
+    "sort": lambda x: np.sort(x, axis=1) ** 2,
+    "sort of columns": lambda x: np.sort(x * x, axis=0),
+    "median": lambda x: np.median(x, axis=1),
+    "percentile": lambda x: np.percentile(x, 30, axis=1),
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (4, 40)], ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_functions(device: str, name: str, shape: tuple[int, int]) -> None:
+    f = CASES[name]
+    a = rng.permutation(np.linspace(0.3, 1.2, int(np.prod(shape)))).reshape(shape)  # nothing is close to equal
+    check(f, f, a)
+    tangent = rng.standard_normal(shape)
+    slope = gp.jvp(f, (gp.Field(a),), (gp.Field(tangent),))[1].numpy()
+    expected = (f(a + STEP * tangent) - f(a - STEP * tangent)) / (2 * STEP)
+    np.testing.assert_allclose(slope, expected, 1e-6, 1e-7)
+
+
+@pytest.mark.parametrize("name", ["max", "prod", "cumprod", "sort"])
+def test_second_order(device: str, name: str) -> None:
+    check_grads(CASES[name], (gp.Field(rng.permutation(np.linspace(0.3, 1.2, 6)).reshape(2, 3)),), order=2)
+
+
+def gradient(f: Callable[[Any], Any], values: Any) -> Any:
+    return gp.grad(lambda x: f(x).sum())(gp.ScalarField(np.array(values, np.float64))).numpy().tolist()
+
+
+def test_equal_extremes_share(device: str) -> None:
+    """As in JAX."""
+    assert gradient(np.max, [1, 3, 3, 2]) == [0, 0.5, 0.5, 0]
+    assert gradient(np.min, [1, 1, 1, 1]) == [0.25, 0.25, 0.25, 0.25]
+    x = gp.ScalarField(np.array([1.0, 3, 3]))
+    assert gp.jvp(np.max, (x,), (gp.ScalarField(np.array([8.0, 1, 3])),))[1].numpy() == 2
+
+
+def test_products_with_zeros(device: str) -> None:
+    assert gradient(np.prod, [2, 0, 3, 4]) == [0, 24, 0, 0]
+    assert gradient(np.prod, [0, 0, 3]) == [0, 0, 0]
+    assert gradient(np.cumprod, [2, 0, 3]) == [1, 8, 0]
+
+
+def test_equal_values_are_sorted_in_their_order(device: str) -> None:
+    def weighed(x: Any) -> Any:
+        return np.sort(x) * gp.ScalarField(np.array([1.0, 2, 3, 4]))
+
+    assert gradient(weighed, [5, 1, 5, 1]) == [3, 1, 4, 2]
