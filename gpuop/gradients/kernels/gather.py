@@ -15,7 +15,8 @@ import numpy as np
 from gpuop.base.records import dataclass
 from gpuop.gradients.kernels.places import Position, Site
 from gpuop.gradients.kernels.scatter import without_scatters
-from gpuop.gradients.kernels.transpose import Transposed, zero
+from gpuop.gradients.kernels.shares import zero
+from gpuop.gradients.kernels.transpose import Transposed
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.build import Builder, collector, constant

@@ -1,8 +1,4 @@
-"""Transposition of a body: from the last write to the first statement, cotangents of values add up in the order of the text.
-
-A cotangent that only one arm of a choice has carries the choice's condition along, and is chosen by it at last: so a slope that is
-infinite where the arm is not taken, as that of a square root of 0, does not meet the 0 of the other arm.
-"""
+"""Transposition of a body: from the last write to the first statement, cotangents of values add up in the order of the text."""
 
 from __future__ import annotations
 
@@ -11,97 +7,26 @@ from dataclasses import replace
 
 from gpuop.base.errors import Loc, SemanticError
 from gpuop.base.records import dataclass
+from gpuop.gradients.kernels.loops import (
+    MOST_BYTES,
+    Carried,
+    carried_by,
+    count_of,
+    iterations,
+    joins_of,
+    needed,
+    reloaded,
+    storing,
+)
 from gpuop.gradients.kernels.places import Site, Sites
+from gpuop.gradients.kernels.shares import Cotangents, Key, Share, conjugate, masked, zero
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.derivatives import NoDerivative, Zero, partial, times
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, SMALL_TENSOR, Type
-from gpuop.ir.visit import Copier, blocks, expressions, map_blocks, operands, values, walk
-
-Guard = tuple[ir.Expr, ...]  # conditions that hold where a cotangent counts
-Key = ir.Var | Site
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share of a cotangent: of the whole value, or of one lane of it."""
-
-    value: ir.Expr
-    guard: Guard = ()
-    lane: int | None = None
-
-
-class Cotangents(dict[Key, list[Share]]):
-    """The shares of values' cotangents so far, last uses first."""
-
-    def add(self, key: Key, share: Share) -> None:
-        self.setdefault(key, []).append(share)
-
-    def take(self, key: Key, kind: Type, b: Builder) -> Share | None:
-        """The sum of a value's shares, first uses first, which are then gone; None if there are none."""
-        shares = self.pop(key, [])[::-1]
-        if not shares:
-            return None
-        if any(share.lane is not None for share in shares):
-            return Share(_of_lanes(b, shares, kind))
-        guard = shares[0].guard
-        for share in shares[1:]:
-            guard = guard[: sum(1 for _ in _common(guard, share.guard))]
-        total = None
-        for share in shares:
-            value = masked(b, share.value, share.guard[len(guard) :])
-            total = value if total is None else b.apply("add", total, value)
-        assert total is not None
-        return Share(total, guard)
-
-
-def _common(a: Guard, b: Guard) -> list[ir.Expr]:
-    """The conditions that two guards begin with."""
-    result = []
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        result.append(x)
-    return result
-
-
-def _of_lanes(b: Builder, shares: Sequence[Share], kind: Type) -> ir.Expr:
-    lanes: list[ir.Expr | None] = [None] * kind.lanes
-    for share in shares:
-        value = masked(b, share.value, share.guard)
-        for lane in range(kind.lanes) if share.lane is None else (share.lane,):
-            one = value if share.lane is not None else b.lane(value, lane)
-            before = lanes[lane]
-            lanes[lane] = one if before is None else b.apply("add", before, one)
-    return b.pack([constant(0, kind.dtype) if lane is None else lane for lane in lanes])
-
-
-def masked(b: Builder, value: ir.Expr, guard: Guard) -> ir.Expr:
-    """The value where all conditions hold, else 0."""
-    for condition in reversed(guard):
-        value = b.apply("choose", condition, value, zero(value.type))
-    return value
-
-
-def zero(kind: Type) -> ir.Const:
-    """A scalar 0 of the dtype of a type."""
-    return constant(0, kind.dtype)
-
-
-def conjugate(b: Builder, field: ir.FieldParam, value: ir.Expr, own: bool) -> ir.Expr:
-    """The complex conjugate of an element of a complex field; other values as they are.
-
-    Kernels differentiate by real and imaginary parts; the cotangent of a complex number is ∂/∂x − i·∂/∂y.
-    """
-    if field.type.dtype not in COMPLEX_DTYPES:
-        return value
-    if own:
-        odd = b.apply("ne", b.apply("and", ir.Index("global", "element"), 1), 0)
-        return b.apply("choose", odd, b.apply("neg", value), value)
-    return b.pack([b.apply("neg", lane) if n % 2 else lane for n, lane in enumerate(b.lanes(value))])
+from gpuop.ir.visit import Copier, blocks, bound, expressions, map_blocks, operands, values, walk, walk_expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +69,6 @@ def transposed(
     return _Transposition(kernel, cotangents, wanted, factored).result()
 
 
-def primal(block: ir.Block) -> ir.Block:
-    """The statements that compute values: no writes, and nothing for people."""
-    left = (s for s in block if not isinstance(s, (ir.Write, ir.Print, ir.Assert, ir.Comment)))
-    return tuple(map_blocks(stmt, primal) for stmt in left)
-
-
 class _Transposition:
     def __init__(
         self,
@@ -165,9 +84,11 @@ class _Transposition:
         self.alone = self.only_write() if factored else None
         self.factor: ir.Expr | None = None
         self.scatters: dict[ir.FieldParam, ir.FieldParam] = {}
+        self.carried: dict[int, list[Carried]] = {}  # by the loop
+        self.arrays: dict[ir.Array, ir.Array] = {}
 
     def result(self) -> Transposed:
-        out: list[ir.Stmt] = [*primal(self.kernel.body)]
+        out: list[ir.Stmt] = []
         bars = Cotangents()
         if self.alone is not None:
             self.factor = self.cotangent(self.alone, collector(out, self.alone.loc))
@@ -180,7 +101,18 @@ class _Transposition:
                 b = collector(out)
                 shares[site] = self.complete(share, site.field, site.element is not None, b)
         linear = frozenset(self.cotangents.values())
+        out = [*self.primal(self.kernel.body), *map(ir.Declare, self.arrays.values()), *out]
         return Transposed(self.kernel, tuple(out), shares, linear, self.alone is not None, self.scatters)
+
+    def primal(self, block: ir.Block) -> ir.Block:
+        """The statements that compute values: no writes, nothing for people, loops with what their adjoints need of iterations."""
+        out: list[ir.Stmt] = []
+        for stmt in block:
+            if not isinstance(stmt, (ir.Write, ir.Print, ir.Assert, ir.Comment)):
+                mapped = map_blocks(stmt, self.primal)
+                carried = self.carried.get(id(stmt), [])
+                out += storing(mapped, carried) if carried and isinstance(mapped, ir.For) else (mapped,)
+        return tuple(out)
 
     def complete(self, share: Share, field: ir.FieldParam, own: bool, b: Builder) -> ir.Expr:
         """A share with the factor that all have, where its conditions hold."""
@@ -214,7 +146,13 @@ class _Transposition:
             case ir.Write():
                 self.write(stmt, bars, b)
             case ir.If():
+                self.check_arrays(stmt)
                 self.branches(stmt, bars, out)
+            case ir.For():
+                self.check_arrays(stmt)
+                self.loop(stmt, bars, out)
+            case ir.Store(memory=ir.Array() as memory) if memory in self.varied:
+                self.store(stmt, memory, bars, b)
             case ir.Declare() | ir.Print() | ir.Assert() | ir.Comment():
                 pass
             case _:
@@ -259,7 +197,7 @@ class _Transposition:
             case ir.Read() if expr.field in self.wanted:
                 self.read(expr, bar, bars, b)
             case ir.Load(memory=ir.Array() as memory) if memory in self.varied:
-                raise self.refusal(f"the array `{memory.hint}` holds values that depend on what is differentiated by")
+                self.load(expr, memory, bar, b)
 
     def is_varied(self, expr: ir.Expr) -> bool:
         return isinstance(expr, ir.Ref) and expr.var in self.varied
@@ -349,16 +287,121 @@ class _Transposition:
             share = inner.take(key, var.type, b)
             if share is not None:
                 out.append(ir.Assign(var, masked(b, share.value, share.guard), loc))
-        before = tuple(s for s in primal(block) if not isinstance(s, ir.Assign))
+        before = tuple(s for s in self.primal(block) if not isinstance(s, ir.Assign))
         return Copier((*before, *out)).copy()
+
+    # --- loops --------------------------------------------------------------------------------------------------
+
+    def loop(self, stmt: ir.For, bars: Cotangents, out: list[ir.Stmt]) -> None:
+        """The adjoint of a loop runs from its last iteration to the first, and computes again what that needs."""
+        b = collector(out, stmt.loc)
+        joins = {join: bars.take(join, join.type, b) for join in joins_of(stmt) if join in self.varied}
+        carry = {join: ir.Var(f"{join.hint}_bar", join.type, True, True) for join in joins}
+        first: list[ir.Stmt] = []
+        inner, added = Cotangents(), list[ir.Stmt]()
+        for join, var in carry.items():
+            share = joins[join]
+            start = b.cast(zero(var.type), var.type) if share is None else masked(b, share.value, share.guard)
+            out.append(ir.Let(var, start, stmt.loc))
+            inner.add(join, Share(collector(first, stmt.loc).copy(ir.Ref(var))))
+        self.block(stmt.body, inner, added)
+        ends = collector(added, stmt.loc)
+        for join, var in carry.items():
+            share = inner.take(join, join.type, ends)
+            end = ends.cast(zero(var.type), var.type) if share is None else masked(ends, share.value, share.guard)
+            added.append(ir.Assign(var, end, stmt.loc))
+        for key in [*inner]:
+            self.total(key, inner, bars, added, out)
+        for join, var in carry.items():
+            bars.add(join, Share(ir.Ref(var)))
+        out += self.reversed(stmt, tuple(first), tuple(added), b)
+
+    def total(self, key: Key, inner: Cotangents, bars: Cotangents, added: list[ir.Stmt], out: list[ir.Stmt]) -> None:
+        """Add up the shares of iterations for a value from before the loop."""
+        kind = key.type if isinstance(key, ir.Var) else _type_of(key)
+        b = collector(added, self.line)
+        share = inner.take(key, kind, b)
+        if share is None:
+            return
+        var = ir.Var(f"{_hint(key)}_bar", kind, True, True)
+        out.append(ir.Let(var, collector(out).cast(zero(kind), kind), self.line))
+        added.append(ir.Assign(var, b.apply("add", ir.Ref(var), masked(b, share.value, share.guard)), self.line))
+        bars.add(key, Share(ir.Ref(var)))
+
+    def reversed(self, stmt: ir.For, first: ir.Block, added: ir.Block, b: Builder) -> ir.Block:
+        """The loop of an adjoint, with what it computes again."""
+        body = (*first, *(s for s in self.primal(stmt.body) if not isinstance(s, ir.Assign)), *added)
+        used, count = needed(body), iterations(b, stmt)
+        if count is None:
+            raise self.refusal("a loop with a step that is no number is not differentiated", stmt.loc)
+        number = ir.Var("back", Type(INT), temporary=True)
+        head: list[ir.Stmt] = []
+        inside = collector(head, stmt.loc)
+        at = inside.apply("sub", inside.apply("sub", count, 1), ir.Ref(number))
+        turn = inside.apply("add", stmt.start, inside.apply("mul", at, stmt.step))
+        carried = [each for each in carried_by(stmt, count_of(stmt) or 0) if each[1] in used]
+        if carried:
+            self.check_carried(stmt, carried)
+            self.carried[id(stmt)] = carried
+        body = (*head, *Copier(reloaded(body, carried, at), {stmt.var: turn}).copy())
+        return (ir.For(number, constant(0, INT), count, constant(1, INT), body, 1, stmt.loc),)
+
+    def check_carried(self, stmt: ir.For, carried: Sequence[Carried]) -> None:
+        names = " and ".join(f"`{var.hint}`" for _, var in carried)
+        if count_of(stmt) is None:
+            raise self.refusal(
+                f"the slope of an iteration depends on {names} from before it, and data decide on the number of iterations; give "
+                "the loop a number of them, and leave it by `_break()`",
+                stmt.loc,
+            )
+        size = sum(array.nbytes for array, _ in carried)
+        if size > MOST_BYTES:
+            raise self.refusal(
+                f"its gradient needs {names} of all {count_of(stmt)} iterations, {size} bytes for each thread and more than "
+                f"{MOST_BYTES}; make the loop a `gp.iterate` of an operator",
+                stmt.loc,
+            )
+
+    # --- arrays -------------------------------------------------------------------------------------------------
+
+    def check_arrays(self, stmt: ir.If | ir.For) -> None:
+        """Refuse memory in a block that is run again: it may hold something else by then."""
+        for each in walk((stmt,)):
+            loads = (e for value in values(each) for e in walk_expr(value) if isinstance(e, ir.Load))
+            memories = [e.memory for e in loads] + ([each.memory] if isinstance(each, ir.Store) else [])
+            written = [m for m in memories if isinstance(m, ir.Array) and m.space == "private"]
+            depends = not self.varied.isdisjoint(bound((stmt,))) or not self.varied.isdisjoint(written)
+            if written and depends:
+                raise self.refusal(
+                    f"the array `{written[0].hint}` is used in a branch, or in a loop that is not unrolled",
+                    getattr(each, "loc", None),
+                )
+
+    def adjoint_of(self, array: ir.Array) -> ir.Array:
+        if array.space != "private":
+            raise self.refusal(f"`{array.hint}` is shared by threads, which is not differentiated yet")
+        return self.arrays.setdefault(array, replace(array, hint=f"{array.hint}_bar"))
+
+    def load(self, load: ir.Load, memory: ir.Array, bar: Share, b: Builder) -> None:
+        """A load adds its cotangent to that of the element."""
+        array = self.adjoint_of(memory)
+        before = b.bind(ir.Load(array, load.index, load.type))
+        total = b.apply("add", before, masked(b, bar.value, bar.guard))
+        self.out.append(ir.Store(array, load.index, total, self.line))
+
+    def store(self, store: ir.Store, memory: ir.Array, bars: Cotangents, b: Builder) -> None:
+        """A store takes the cotangent of the element, which is then that of what was there before: 0."""
+        array = self.adjoint_of(memory)
+        value = b.bind(ir.Load(array, store.index, store.value.type))
+        self.out.append(ir.Store(array, store.index, b.cast(zero(value.type), value.type), self.line))
+        self.add(store.value, Share(value), bars)
 
 
 WITHOUT: dict[type, str] = {
     ir.While: "a `_while` has any number of iterations; give them a bound, by `_for`, or use `gp.jvp`",
     ir.Atomic: "atomic updates are not differentiated yet",
     ir.Collective: "collective operations of threads are not differentiated yet",
-    ir.Store: "arrays are not differentiated yet",
-    ir.For: "a loop whose bounds are no numbers is not differentiated yet",
+    ir.Store: "what threads share is not differentiated yet",
 }
 
 

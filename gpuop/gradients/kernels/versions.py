@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.base.errors import Loc
+from gpuop.gradients.kernels.loops import without_exits
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.size import MOST_STATEMENTS, size
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT
-from gpuop.ir.visit import Copier, leaving, loop_values, map_blocks, map_values, walk, with_operands
+from gpuop.ir.visit import Copier, loop_values, map_blocks, map_values, walk, with_operands
 from gpuop.passes.rewrite import rewrite_statements
 
 MOST_UNROLLED = MOST_STATEMENTS // 2
@@ -23,13 +24,13 @@ Versions = dict[ir.Var, ir.Expr]
 
 def single_assignment(kernel: Kernel) -> Kernel:
     """The kernel with loops of known bounds unrolled, where that is not too long, and each variable assigned once."""
-    body = rewrite_statements(kernel.body, _unrolled)
+    body = rewrite_statements(without_exits(kernel.body), _unrolled)
     return replace(kernel, body=tuple(_block(body, {})))
 
 
 def _unrolled(loop: ir.Stmt) -> ir.Block:
     numbers = loop_values(loop) if isinstance(loop, ir.For) else None
-    if not isinstance(loop, ir.For) or numbers is None or any(leaving(loop.body)):
+    if not isinstance(loop, ir.For) or numbers is None:
         return (loop,)
     if len(numbers) * size(loop.body) > MOST_UNROLLED:
         return (loop,)
