@@ -14,6 +14,8 @@ from .pipeline import Array, Pipeline
 
 REDUCTIONS = ("histogram", "auto_exposure", "sum", "row_sums", "column_sums")
 LARGE = ("nlm", "pyramid_blend", "local_laplacian", "bilateral_grid", "gray_scott", "heat1", "heat2", "heat10")
+# without multiply-adds, which Halide's compiler makes of products and sums otherwise: as gpuop computes without "contract"
+STRICT = ("conv3x3", "gauss2", "gauss5", "unsharp", "gray_scott", "heat1", "heat2", "heat10", "harris")
 AUTOSCHEDULERS = {  # and where they are left out: both bring the process down, and the second takes minutes
     "Mullapudi2016": REDUCTIONS,
     "Adams2019": (*REDUCTIONS, *LARGE),
@@ -34,6 +36,8 @@ def entries(pipeline: Pipeline) -> dict[str, Maker]:
     if algorithm is None:
         return {}
     found = {"Halide": entry(pipeline.name, algorithm, "")}
+    if pipeline.name in STRICT:
+        found["Halide strict"] = entry(pipeline.name, algorithm, "", strict=True)
     return found | {
         f"Halide {auto}": entry(pipeline.name, algorithm, auto)
         for auto, without in AUTOSCHEDULERS.items()
@@ -59,12 +63,12 @@ OUTPUTS: dict[str, Callable[[Shape], list[tuple[Shape, str]]]] = {
 }
 
 
-def entry(name: str, algorithm: Callable[..., Any], auto: str) -> Maker:
+def entry(name: str, algorithm: Callable[..., Any], auto: str, strict: bool = False) -> Maker:
     def make(arrays: tuple[Array, ...]) -> Contestant:
         given = [np.ascontiguousarray(np.moveaxis(a, -1, 0)) if a.shape[-1] == 3 else a for a in arrays]
         kinds = OUTPUTS.get(name, lambda s: [(s, "float32")])(given[0].shape)
         turns = [[np.zeros(*kind) for kind in kinds] for _ in range(2 if name in STEPS else 1)]
-        compiled = [Compiled(algorithm, source, target, auto) for source, target in pairs(given, turns)]
+        compiled = [Compiled(algorithm, source, target, auto, strict) for source, target in pairs(given, turns)]
         order = compiled if len(compiled) == 1 else [compiled[0], *compiled[1:] * STEPS[name]][: STEPS[name]]
         results = [
             np.moveaxis(o, 0, -1) if o.ndim > arrays[0].ndim or name == "unsharp" else o for o in order[-1].target
@@ -92,13 +96,17 @@ def pairs(given: list[Array], turns: list[list[Array]]) -> list[tuple[list[Array
 class Compiled:
     """An algorithm with its schedule, compiled for its arrays."""
 
-    def __init__(self, algorithm: Callable[..., Any], source: list[Array], target: list[Array], auto: str) -> None:
+    def __init__(
+        self, algorithm: Callable[..., Any], source: list[Array], target: list[Array], auto: str, strict: bool
+    ) -> None:
         import halide as hl
 
         self.target = target
         out, schedule = algorithm(*map(hl.Buffer, source))
         self.pipeline = hl.Pipeline(out)
         machine = hl.get_host_target()
+        if strict:
+            machine = machine.with_feature(hl.TargetFeature.StrictFloat)
         if auto:
             folder = Path(hl.__file__).parent / "lib64"
             hl.load_plugin(str(folder / f"libautoschedule_{auto.lower()}.so"))
