@@ -22,6 +22,9 @@ from gpuop.passes.vectorization_legality import demand, halves, obstacle
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
+MANY_VALUES = (
+    128  # of a body that reads no field: two accesses share what threads have in common, as keys of random numbers
+)
 SMALL = 16  # a grid is small on a CPU with a 16th of the threads that keep a GPU busy
 STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, which few caches hold
 LINE = 64  # bytes of a cache line of CPUs
@@ -297,5 +300,6 @@ def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
     count = ACCESS // max(sizes)
     least, reason = min(limits, key=lambda limit: limit[0])
     if least >= count:
-        return count, ""
+        twice = not places(kernel)[0] and values >= MANY_VALUES and limits[0][0] >= 2 * count
+        return count * (2 if twice else 1), ""
     return 1 << max(least, 1).bit_length() - 1, reason

@@ -75,6 +75,9 @@ class IntegerRules:
         parts = self.digits(x)
         if parts is not None and n % parts.base == 0:
             return self.apply("div", parts.high, n // parts.base)
+        if parts is not None and parts.base % n == 0:
+            high, low = self.apply("mul", parts.high, parts.base // n), self.apply("div", parts.low, n)
+            return Apply("add", (high, low), x.type)
         return None
 
     def rest(self, x: Expr, y: Expr) -> Expr | None:

@@ -81,8 +81,12 @@ def _in_two(loop: For) -> Block:
 
 
 def _loads(loop: For) -> tuple[Block, list[Let]]:
-    """The loads of fields that depend on the loop counter alone, and the statements that they need, in order."""
+    """The loads of fields that depend on the loop counter alone, and the statements that they need, in order.
+
+    Loads that are the same in all iterations stay: what is computed of them is computed once, as a key's part of random numbers.
+    """
     varying = changed(loop.body) | bound(loop.body)
+    dependent = {loop.var}
     needs: dict[Var, set[Let]] = {loop.var: set()}
     needed, loads = set[Let](), list[Let]()
     for stmt in loop.body:
@@ -91,10 +95,14 @@ def _loads(loop: For) -> tuple[Block, list[Let]]:
         parts = list(expressions((stmt,)))
         if any(isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written for e in parts):
             continue
-        needed_vars = {e.var for e in parts if isinstance(e, Ref) and e.var in varying}
+        used = {e.var for e in parts if isinstance(e, Ref)}
+        needed_vars = used & varying
         if not all(var in needs for var in needed_vars):
             continue
         needs[stmt.var] = {stmt}.union(*(needs[var] for var in needed_vars))
+        if not used & dependent:
+            continue
+        dependent.add(stmt.var)
         if isinstance(stmt.value, Load) and isinstance(stmt.value.memory, FieldParam):
             loads.append(stmt)
             needed |= needs[stmt.var]

@@ -152,3 +152,14 @@ def test_columns_of_large_fields_are_reduced_by_many_threads():
         graph.probe(np.sqrt(image).sum(axis=0), "columns")
     first, *_ = graph.plan.launches
     assert first.kernel.grid.threads == 16384 * 16384 // 64
+
+
+def test_loads_that_are_the_same_in_all_iterations_stay():
+    """Neighbours share the words of a key in memory, as of one that is an argument: each iteration's copy would have its own."""
+    key = gp.random.fold_in(gp.random.key(3), gp.Parameter(np.int32(5)))
+    kernel = kernels_of(gp.random.normal(key, (4096, 4096)))[-1]
+    text = generate(replace(kernel, target=CUDA), CUDA).text
+    assert kernel.inputs
+    assert "points of 4096x4096, neighbours" in text
+    assert "sqrt(" in text
+    assert "loaded(" not in text

@@ -162,7 +162,7 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void gpuop_collectives(
         together_1[_localRow][_localColumn] = t_34;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int t_60 = (_localRow * 32 + _localColumn) / 8;
+    const int t_60 = _localRow * 4 + _localColumn / 8;
     const int t_61 = _localColumn % 8;
     float t_62 = 0.0f;
     if (inside) {

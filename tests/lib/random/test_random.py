@@ -16,6 +16,7 @@ import gpuop.dsl as k
 from gpuop import random
 from gpuop.lib.random.reproducible_math import normal_of_pair
 from tests.conformance.test_random import philox
+from tests.conftest import is_driver
 
 SEED = 0x0123456789ABCDEF
 KEY = (SEED & 2**32 - 1, SEED >> 32)
@@ -87,6 +88,17 @@ def test_normal_numbers_of_any_words(device: str) -> None:
     assert results.all()
     assert 6.6 < np.abs(results).max() < 6.7
     np.testing.assert_allclose(results, box_muller(one, other), rtol=5e-7, atol=1e-14)  # float64 knows π to 1e-16
+
+
+@pytest.mark.parametrize("shape", [(1024, 4096), (2**22,), (1023, 4098)], ids=str)
+def test_many_normal_numbers(device: str, shape: tuple[int, ...]) -> None:
+    """Threads of GPUs have eight neighbours of large fields, of two counters, or fewer where rows are no multiple."""
+    if not is_driver(device):
+        pytest.skip("it takes the interpreter long")
+    key = random.fold_in(random.key(SEED), gp.Parameter(np.int32(5)))
+    pairs = random.bits(key, shape).numpy()
+    expected = box_muller(pairs[..., ::2], pairs[..., 1::2]).reshape(shape)
+    np.testing.assert_allclose(random.normal(key, shape).numpy(), expected, rtol=5e-7, atol=1e-14)
 
 
 def test_words_of_tensors_and_of_64_bits() -> None:
