@@ -98,8 +98,8 @@ class HostCall(PipelineCall):
         if kind.nbytes <= FEW:
             return False
         target, planes = self.backend.target, self._planned({})
-        if target.widening == "functions" or number not in read_around(planes):
-            return target.widening != "functions"
+        if number not in read_around(planes):
+            return True
         types, values = self.program.types, (*self.program.leaves, *self.program.results)
         layouts = {v: interleaved(types[v]) for v in values if types[v].planes > 1 and self.trace.takes(v, False)}
         return number not in better_in_planes(planes, self._planned(layouts), target)
