@@ -96,8 +96,11 @@ class Coarsening:
 
     @property
     def open_end(self) -> bool:
-        """Return whether the last thread may have fewer points, as extents are arguments, and wide accesses must be aligned."""
-        return bool(self.source.named) and self.thread.form == "wide"
+        """Return whether the last thread may have fewer points, and wide accesses must be aligned: where extents are arguments,
+        and in a row of points whose elements alternate.
+        """
+        fewer = not self.source.layouts_in_rows and self.points % self.thread.count > 0
+        return (bool(self.source.named) or fewer) and self.thread.form == "wide"
 
     @property
     def overlaps(self) -> bool:
@@ -132,7 +135,7 @@ class Coarsening:
     def wide(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """Accesses to all lanes at once; the last vector may have fewer, and unaligned arrays of users get single accesses."""
         left = ir.Ref(self.left) if self.partial else None
-        anywhere = self.thread.form == "vector" or self.thread.flat or self.open_end
+        anywhere = self.thread.form == "vector" or self.thread.flat or bool(self.source.named)
         each = {
             (field, e): a
             for (field, e), a in arrays.items()
@@ -149,9 +152,10 @@ class Coarsening:
         return self.thread.form == "vector" and not self.source.layout(field).in_rows()
 
     def either(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
-        """Accesses at once to fields of one plane, if all points exist; single accesses to fields of several, unaligned ones."""
+        """Accesses at once, if all points exist; single accesses to fields of several planes of any extents, unaligned ones."""
         out: list[ir.Stmt] = []
-        single = {(field, e): a for (field, e), a in arrays.items() if field.type.planes == 1}
+        fixed = not self.source.named
+        single = {(field, e): a for (field, e), a in arrays.items() if fixed or field.type.planes == 1}
         others = {place: a for place, a in arrays.items() if place not in single}
         if single:
             b = collector(out)

@@ -143,8 +143,10 @@ def _alternating(kernel: Kernel, count: int, form: str, reason: str) -> PointsPe
     apart = [param for param, layout in kernel.layouts if not layout.in_rows()]
     if all(param.type.storage.bits >= WORD for param in apart):
         return PointsPerThread(reason="the elements of its points alternate in memory")
-    columns = kernel.domain.extent("column")
-    while count > 1 and (columns % count or not all(kernel.layout(param).aligned(count) for param in apart)):
+    columns, is_row = kernel.domain.extent("column"), len(kernel.domain.shape) == 1  # whose last thread may have fewer
+    while count > 1 and (
+        (columns % count and not is_row) or not all(kernel.layout(param).aligned(count) for param in apart)
+    ):
         count //= 2
     return PointsPerThread(count, "wide" if count > 1 else "scalar", False, reason)
 

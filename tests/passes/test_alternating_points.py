@@ -22,10 +22,12 @@ ALIGNED, ELSEWHERE = (0, 16), (4, 6, None)  # elements before the first one
 LONGER = 16  # elements behind a row that are not its own
 
 
-def computed(name: str, memory: np.ndarray, shape: tuple[int, ...], behind: int | None) -> tuple[list, list]:
+def computed(
+    name: str, memory: np.ndarray, shape: tuple[int, ...], behind: int | None, longer: int = LONGER
+) -> tuple[list, list]:
     """The results of a pipeline of memory with longer rows, and the expected ones."""
     _, columns, planes = shape
-    first, row = behind or 0, columns * planes + LONGER
+    first, row = behind or 0, columns * planes + longer
     array = np.lib.stride_tricks.as_strided(memory[first:], shape, tuple(memory.itemsize * n for n in (row, planes, 1)))
     compute, expected = PIPELINES[name]
     backend, fields = current(), compute(gp.VectorField(np.ascontiguousarray(array)))
@@ -81,6 +83,31 @@ def test_bytes_are_read_in_words(dtype, columns, behind, whole):
         results, rights = computed("one point", memory, (256, columns, 3), behind)
     np.testing.assert_array_equal(results[0], rights[0])
     assert {call.args[1].parts for call in wide.call_args_list} == ({3} if whole else set())
+
+
+@pytest.mark.parametrize("planes", [2, 3, 4])
+@pytest.mark.parametrize(("rows", "columns"), [(255, 251), (17, 31), (3, 5), (1, 16), (1, 1)])
+def test_rows_of_any_number_of_points(rows, columns, planes):
+    """Arrays without gaps are one row, in which only the last thread may have fewer points than others; it accesses them singly."""
+    memory = rng.integers(0, 4, rows * columns * planes).astype(np.uint8)
+    spy = mock.patch.object(GpuMemory, "wide", autospec=True, side_effect=GpuMemory.wide)
+    most = mock.patch("gpuop.passes.coarsening_factor.lanes_of_accesses", return_value=(16, ""))
+    with gp.use_device("reference:sm_90"), most, spy as wide:
+        results, rights = computed("one point", memory, (rows, columns, planes), 0, 0)
+    np.testing.assert_array_equal(results[0], rights[0])
+    assert {call.args[1].parts for call in wide.call_args_list} == ({planes} if rows * columns >= 16 else set())
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32"])
+def test_values_of_rows_without_gaps(device, dtype, name):
+    if device == "reference":
+        pytest.skip("results of recorded kernels lie in planes")
+    for rows, columns in ((255, 251), (17, 31), (3, 5)):
+        memory = rng.integers(0, 4, rows * columns * 3).astype(dtype)
+        results, rights = computed(name, memory, (rows, columns, 3), 0, 0)
+        for result, right in zip(results, rights, strict=True):
+            np.testing.assert_array_equal(result, right)
 
 
 def test_elements_that_do_not_mix_are_read_in_whole_accesses():
