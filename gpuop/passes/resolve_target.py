@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.lru import BoundedCache
 from gpuop.ir.analysis.partial_groups import check_tiles
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
@@ -14,6 +15,8 @@ from gpuop.ir.target import Target
 from gpuop.ir.target_expressions import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.visit import Copier, changed, fields_read, loaded, map_blocks, values, walk
 from gpuop.passes.collectives.lower import is_spelled, spell_collectives
+
+_resolved: BoundedCache[tuple[Kernel, Target], Kernel] = BoundedCache(64)  # the tier of a size asks, then its plan
 
 
 def resolve_target(kernel: Kernel) -> Kernel:
@@ -46,6 +49,10 @@ def _decided(kernel: Kernel) -> Kernel:
 
 def for_target(kernel: Kernel, target: Target) -> Kernel:
     """A recorded kernel, resolved for a target; the same object where nothing depends on the target."""
+    return _resolved.find((kernel, target), lambda: _for_target(kernel, target))
+
+
+def _for_target(kernel: Kernel, target: Target) -> Kernel:
     decides = is_open(kernel) or not is_spelled(kernel)
     return replace(resolve_target(replace(kernel, target=target)), target=None) if decides else kernel
 

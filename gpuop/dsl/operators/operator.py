@@ -29,7 +29,7 @@ from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
 from gpuop.dsl.operators.own_rules import WithRules
 from gpuop.dsl.operators.signature import checked as checked_inputs
 from gpuop.dsl.operators.signature import inputs_of, is_open, outputs_of, result_type
-from gpuop.dsl.operators.variants import Recording, on_grids
+from gpuop.dsl.operators.variants import Recording, on_grids, recorded_for
 from gpuop.dsl.recorder.error_hints import explained
 from gpuop.dsl.recorder.frames import check_called, closure_of, def_line, return_line
 from gpuop.dsl.recorder.outputs import OutputRef
@@ -77,7 +77,7 @@ def library_call(
         nodes = [f.node for f in fields]
         kinds = tuple((f.type, isinstance(f.node, Leaf) and f.node.by_value, nodes.index(f.node)) for f in fields)
         # repr(key) distinguishes 0.0 from -0.0 and 1 from True
-        cache_key = name, types, key, repr(key), whole, remark, chosen(), kinds
+        cache_key = name, types, key, repr(key), whole, remark, chosen(), recorded_for(), kinds
         loc = called_here()
         cached = _library.get(cache_key)
         if cached is None:
@@ -171,6 +171,7 @@ class Operator(WithRules):
         self.inputs = inputs_of(self.function, self.name, dict(inputs) if isinstance(inputs, tuple) else inputs)
         self.memo: GuardedCache[CachedRecording] = GuardedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
+        self.elsewhere = frozenset[str]()  # updated fields of which the last call accessed other points
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         loc = here() or def_line(self.function.__code__)  # the `def` if library code makes the call
@@ -226,7 +227,11 @@ class Operator(WithRules):
         return bound
 
     def _key(self, bound: inspect.BoundArguments, members: Mapping[str, Any]) -> Any:
-        parts: list[Any] = [self.precision or chosen(), tuple(map(arguments.nesting, bound.arguments.values()))]
+        parts: list[Any] = [
+            self.precision or chosen(),
+            recorded_for(),
+            tuple(map(arguments.nesting, bound.arguments.values())),
+        ]
         nodes: dict[Node, int] = {}
         for name, value in members.items():
             if isinstance(value, Field):
@@ -283,14 +288,15 @@ class Operator(WithRules):
         return Recording(kernel, identity(kernel), tuple(recorder.inputs), kinds)
 
     def _record(self, bound: inspect.BoundArguments, grid_chosen: Grid) -> Recorder:
-        """Recorder of the body. Recorded again if threads turn out to access other points of an updated field."""
-        in_memory = frozenset[str]()
+        """Recorder of the body. Recorded again if threads turn out to access other points of an updated field, as in calls before."""
+        in_memory, expected = frozenset[str](), self.elsewhere
         while True:
-            recorder = self._run(bound, grid_chosen, in_memory)
-            elsewhere = {updated.name for updated in recorder.updated.values() if updated.elsewhere}
-            if elsewhere <= in_memory:
+            recorder = self._run(bound, grid_chosen, in_memory or expected)
+            elsewhere = frozenset(updated.name for updated in recorder.updated.values() if updated.elsewhere)
+            if elsewhere == expected or (not expected and elsewhere <= in_memory):
+                self.elsewhere = elsewhere
                 return recorder
-            in_memory |= elsewhere
+            in_memory, expected = frozenset() if expected else in_memory | elsewhere, frozenset()
 
     def _run(self, bound: inspect.BoundArguments, grid_chosen: Grid, in_memory: frozenset[str]) -> Recorder:
         bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})

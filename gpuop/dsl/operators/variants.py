@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import replace
 
 from gpuop.base.errors import SemanticError, blaming, here
@@ -86,6 +87,24 @@ def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
     return results_of(both.kernel, both.identity, both.inputs, here(), both.kinds)[0]
 
 
+_target: ContextVar[Target | None] = ContextVar("target", default=None)
+
+
+def recorded_for() -> Target | None:
+    """The only target that operators are recorded for; None for all."""
+    return _target.get()
+
+
+@contextmanager
+def recording_for(target: Target | None) -> Iterator[None]:
+    """Record operators for the thread grids of one target alone, which takes less time. Caches of recordings have it in their keys."""
+    token = _target.set(target)
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
 # --- grids that targets decide ------------------------------------------------------------------------------------------
 
 
@@ -97,8 +116,9 @@ def on_grids(record: Callable[[tuple[int, ...] | None], Recording]) -> Recording
         extents, loc = grid.extents, grid.loc
     recorded: list[tuple[Variant, tuple[Node, ...]]] = []
     kinds: tuple[FieldType, ...] = ()
+    target = recorded_for()
     with blaming(loc) if loc is not None else nullcontext():
-        choices = grids(extents)
+        choices = grids(extents) if target is None else [tuple(int(evaluate(n, target)) for n in extents)]
     for numbers in choices:
         recording = record(numbers)
         kinds = kinds or recording.kinds

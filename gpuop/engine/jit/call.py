@@ -111,6 +111,7 @@ class Trace:
             self.again,
             self.tier,
             self.numbers,
+            target=self.target,
         )
 
     def takes(self, number: int, in_planes: bool) -> bool:

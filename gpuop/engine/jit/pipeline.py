@@ -24,6 +24,7 @@ from gpuop.dsl.guards.guard import Snapshot
 from gpuop.dsl.guards.guarded_cache import EVERY_CALL, GuardedCache
 from gpuop.dsl.operators.arguments import check_size, contents, functions_among, leaves
 from gpuop.dsl.operators.own_rules import WithRules
+from gpuop.dsl.operators.variants import recording_for
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.dsl.recorder.trace_effects import looks, warnings
@@ -306,8 +307,9 @@ class Pipeline(WithRules):
         self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, tier: Tier | None
     ) -> Trace:
         """The trace of a new call; with open extents if the tier has them."""
-        names = tier.names if tier is not None and not tier.reason else frozenset[str]()
-        trace = self._record(bound, arrays, device, names)
+        names, target = tier.names if tier is not None and not tier.reason else frozenset[str](), current().target
+        with recording_for(target if names and tier is not None and target in tier.family.programs else None):
+            trace = self._record(bound, arrays, device, names)
         if tier is None or not names:
             return trace
 
@@ -322,10 +324,9 @@ class Pipeline(WithRules):
         self, bound: inspect.BoundArguments, arrays: Mapping[str, Any], device: bool, names: Collection[str]
     ) -> Trace:
         """The trace of a new call, with open extents of the arguments of these names."""
-        stand_ins = {
-            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, n in names or self._is_dynamic(n))
-            for k, (n, a) in enumerate(arrays.items())
-        }
+        open_ = {n for n in arrays if n in names or self._is_dynamic(n)}
+        each = enumerate(arrays.items())
+        stand_ins = {n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, n in open_) for k, (n, a) in each}
         bound.arguments.update(stand_ins)
         trace = self._trace_results(self._result(bound))
         self._check_own(trace.program, stand_ins.values())
