@@ -97,7 +97,7 @@ def recorded_for() -> Target | None:
 
 @contextmanager
 def recording_for(target: Target | None) -> Iterator[None]:
-    """Record operators for the thread grids of one target alone, which takes less time. Caches of recordings have it in their keys."""
+    """Record operators for the thread grids of one target alone, which takes less time; caches have it in their keys."""
     token = _target.set(target)
     try:
         yield
