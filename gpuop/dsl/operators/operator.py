@@ -288,7 +288,7 @@ class Operator(WithRules):
         return Recording(kernel, identity(kernel), tuple(recorder.inputs), kinds)
 
     def _record(self, bound: inspect.BoundArguments, grid_chosen: Grid) -> Recorder:
-        """Recorder of the body. Recorded again if threads turn out to access other points of an updated field than a call before."""
+        """Recorder of the body. Recorded again if threads turn out to access other points of updated fields than a call before."""
         in_memory, expected = frozenset[str](), self.elsewhere
         while True:
             recorder = self._run(bound, grid_chosen, in_memory or expected)
