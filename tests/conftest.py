@@ -238,7 +238,7 @@ def week_of(module: str, forms: list[str]) -> tuple[str, list[list[str]]]:
         if module in DRIVERS_COUNT:
             return best, [["reference"], second or ["reference"], gpus]
         second = second if module.startswith(("tests.lib.", "tests.ops.")) else []
-        return "", [[best], ["reference"], [best], second or ["reference"], [best], ["reference"], gpus]
+        return "", [[best], ["reference"], second or ["reference"], ["reference"], [best], ["reference"], gpus]
     alone = rotation.WEEK - 1
     return best, [[form] for form in others[:alone]] + [others[alone:]] * (len(others) > alone)
 

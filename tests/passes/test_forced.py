@@ -7,9 +7,6 @@ import pytest
 import scipy.ndimage
 
 import gpuop as gp
-from tests import rotation
-from tests.borders import CHECKED
-from tests.nightly import is_nightly
 
 from .forced import FORCED, compared
 from .mutations import MUTATIONS
@@ -18,10 +15,7 @@ from .mutations import MUTATIONS
 @pytest.mark.daily
 @pytest.mark.parametrize("name", FORCED)
 def test_small_grids(name: str) -> None:
-    """Under half of the borders each day, tomorrow under the others."""
-    half = rotation.share((f"{name} {border}" for border in CHECKED), -(-len(CHECKED) // 2))
-    borders = CHECKED if is_nightly() else tuple(border for border in CHECKED if f"{name} {border}" in half)
-    count = compared(name, borders)
+    count = compared(name)
     assert count or FORCED[name].method is None, "no kernel has the schedule"
 
 
