@@ -140,7 +140,7 @@ def test_a_kernel_for_each_operator():
     together = light.explain(PHOTO).partition("\n")[0]
     assert together != "4 kernels for 4 operators"
     assert gp.pipeline(lambda photo: apart(photo)).explain(PHOTO).startswith(f"{together}\n")
-    messages = ["explain", "footprint", "name", "profile", "signature", "source", "window"]
+    messages = ["defjvp", "defvjp", "explain", "footprint", "name", "profile", "signature", "source", "window"]
     assert [name for name in dir(apart) if name[0] != "_"] == messages
 
 

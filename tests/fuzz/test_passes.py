@@ -28,6 +28,7 @@ NEVER = {
     "resolve_target",
     "hide_constant_nans",  # for NVIDIA's compilers
     "flat_points",  # of arrays whose elements alternate, which fields of these programs have not
+    "scaled_sums",  # for targets without doubles, or with slow ones
 }  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
 LANES = {"widen", "vectorize"}
 # what is for other targets; and words of bytes, which take the place of fields in memory

@@ -242,4 +242,7 @@ def test_function_on_the_host_is_refused():
         return gp.HostOperator(lambda a: a * 2, u, outputs=u.type).sum()
 
     text = message(lambda: gp.grad(loss)(gp.ScalarField(A)))
-    assert text.endswith("a function on the host has no rule; pass `gp.stop_gradient(x)` for what is a constant")
+    assert text.endswith(
+        "`lambda` has no gradient: it runs on the host; call it in a function under `gp.pipeline`, and give that one a rule with "
+        "`defvjp` or `defjvp`; or pass `gp.stop_gradient(x)` for what is a constant"
+    )
