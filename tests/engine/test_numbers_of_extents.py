@@ -65,12 +65,12 @@ def turned(f):
 def quadrants(image):
     f = gp.ScalarField(image)
     rows, columns = f.field_shape
-    return f[rows // 2 :, : columns // 2].reshape(-1), f.reshape(-1)[:: columns + 1]
+    return f[rows // 2 :, : columns // 2].reshape(-1), f.reshape(-1)[:: columns + 3]
 
 
 def wanted_quadrants(x):
     rows, columns = x.shape
-    return x[rows // 2 :, : columns // 2].reshape(-1), x.reshape(-1)[:: columns + 1]
+    return x[rows // 2 :, : columns // 2].reshape(-1), x.reshape(-1)[:: columns + 3]
 
 
 def strides_of_integers(image):
