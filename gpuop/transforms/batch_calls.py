@@ -102,8 +102,8 @@ def _add_rule(node: Result, values: Mapping[Node, Node], count: int) -> None:
         return
     mapped = tuple(field.node in values for field in rule.inputs)
     inputs = [_whole(field, values, count) if each else field for field, each in zip(rule.inputs, mapped, strict=True)]
-    pull = _Pull(rule.pull, mapped, count) if callable(rule.pull) else rule.pull
-    push = _Push(rule.push, mapped, count) if callable(rule.push) else rule.push
+    pull = rule.pull if rule.pull is None or isinstance(rule.pull, str) else _Pull(rule.pull, mapped, count)
+    push = rule.push if rule.push is None or isinstance(rule.push, str) else _Push(rule.push, mapped, count)
     new = values[node]
     assert isinstance(new, Result)
     enter(new, DerivativeRule(rule.name, tuple(inputs), pull, push))
