@@ -13,6 +13,7 @@
 #   make bench                       the pipelines of benchmarks/pipelines beside other libraries, on the CPU, in .venv-bench
 #   make bench ARGS="--only harris --size 2048 --rounds 5 --device opencl:1"
 #   make bench-gpu PYTHON=python3    on the first CUDA GPU, with that Python and what it has installed; both with whole calls of frames
+#   make frameworks                  tests of gpuop.torch and gpuop.jax, with PyTorch's build for CPUs where an index has it
 #   make cluster                     examples on a cluster of this machine: two workers of Dask's, and two ranks where MPI is installed
 #   make cluster ARGS=--small        the same in seconds, as CI does
 #   make dist                        an sdist and a wheel, in build/dist; .ci/wheel tests the wheel
@@ -28,8 +29,9 @@ extras := $(if $(EXTRAS),$(EXTRAS)$(comma))
 with := $(subst /,_,$(PYTHON))
 small := $(venv)/small-$(with)
 ready := $(venv)/ready-$(with)
+torch := --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0+cpu
 
-.PHONY: help demo quick test test-all check cluster bench bench-gpu measure dist clean
+.PHONY: help demo quick test test-all frameworks test-frameworks check cluster bench bench-gpu measure dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
@@ -44,6 +46,13 @@ test: $(ready)
 
 test-all: $(ready)
 	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --all --seed fresh $(ARGS)
+
+frameworks:
+	@$(MAKE) --no-print-directory test-frameworks EXTRAS=cpu,jax
+
+test-frameworks: $(ready)
+	$(bin)/python -m pip install $(torch) || echo "frameworks: no index has PyTorch for CPUs here, so its tests are left out"
+	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/frameworks $(ARGS)
 
 cluster: $(ready)
 	$(bin)/python examples/cluster.py $(ARGS)

@@ -14,7 +14,7 @@ import numpy as np
 from gpuop.base.errors import DeviceError, SemanticError, described
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.from_arrays import Making, Placeholder, folding, is_array, kind_made
+from gpuop.dsl.fields.from_arrays import Making, Placeholder, folding, is_array, kind_made, without_gradient
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.layout import Layout, folded_strides, layout_of, planar, row_major, strides_of
@@ -50,7 +50,7 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
     Raises:
         DeviceError: the backend cannot use it.
     """
-    borrowed = backend.borrow(array)
+    borrowed = backend.borrow(without_gradient(array))
     facts = borrowed.array
     return Shared(backend, borrowed, _layout_there(kind, facts.shape, facts.strides, facts.address % ALIGNED))
 

@@ -12,7 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
-from gpuop.gradients.values import cotangents, is_differentiable, substituted
+from gpuop.gradients.values import added, cotangents, is_differentiable, substituted
 from gpuop.ir.build import number
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import FieldType, is_integer
@@ -81,7 +81,7 @@ def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
 
     Args:
         function: of Fields; it gives a Field, or a tuple of them.
-        primals: its arguments.
+        primals: its arguments; while a pipeline is traced, the arrays of its arguments too, which cotangents may be as well.
 
     Returns:
         The result, and a function of a Field of its type, or of a tuple where the result is one; it gives a tuple with a Field for
@@ -166,10 +166,14 @@ def _check_scalar(word: str, name: str, value: Any) -> None:
 
 
 def _is_active(value: Any) -> bool:
+    if isinstance(value, Placeholder):
+        return value.dtype.kind in "fc"
     return isinstance(value, Field) and is_differentiable(value.type)
 
 
 def _cotangent(name: str, out: Field, bar: Any) -> Field:
+    if isinstance(bar, Placeholder):
+        bar = Field(bar, len(out.type.tensor_shape))
     value = number(bar) if not isinstance(bar, Field) else None
     if value is not None and not out.type.array_shape:
         return filled(out.type, value)
@@ -262,8 +266,9 @@ class _Trace:
             own = _or_zeros(bars[nodes[0]], value.node.type)
             return Field.of(self.outside([own])[0].node, kind=value.kind)
         kind = _kind_of(nodes, value)
-        bar = bars[nodes[0]] if nodes else None
-        return Field.of(_or_zeros(bar, kind.folded).node, kind=kind)
+        shares = [bar for bar in map(bars.get, nodes) if bar is not None]  # of each field that is made of the array
+        result = Field.of(_or_zeros(added(shares) if shares else None, kind.folded).node, kind=kind)
+        return result if value.dtype.name == result.dtype else result.astype(value.dtype.name)
 
     def leaves(self, argument: _Argument, outputs: Sequence[tuple[Node, Field]]) -> list[Node]:
         """The values that stand for an argument."""

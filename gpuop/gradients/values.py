@@ -80,16 +80,16 @@ def cotangents(outputs: Sequence[tuple[Node, Field]], wanted: Sequence[Node]) ->
         if node in active:
             shares.setdefault(node, []).append(field)
     for step in reversed(order):
-        bars = {n: _sum(shares.pop(output)) for n, output in enumerate(step.outputs) if output in shares}
+        bars = {n: added(shares.pop(output)) for n, output in enumerate(step.outputs) if output in shares}
         if not bars:
             continue
         positions = [n for n, node in enumerate(step.inputs) if node in active]
         for n, field in sorted(_pulled(step, bars, positions).items(), reverse=True):
             shares.setdefault(step.inputs[n], []).append(field)
-    return [_sum(shares[node]) if node in shares else None for node in wanted]
+    return [added(shares[node]) if node in shares else None for node in wanted]
 
 
-def _sum(fields: list[Field]) -> Field:
+def added(fields: list[Field]) -> Field:
     """The sum over the uses of a value, the last of which was met first."""
     total = fields[-1]
     for field in fields[-2::-1]:

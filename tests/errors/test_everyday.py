@@ -218,8 +218,8 @@ DynamicJaxprTracer = type("DynamicJaxprTracer", (Tensor,), {"__module__": "jax._
 
 
 @WRONGS.add(
-    "a tensor that requires a gradient cannot be a Field, as PyTorch would not see what is computed with it: give "
-    "`tensor.detach()`"
+    "this tensor requires a gradient, and PyTorch does not see what is computed with it here: `gpuop.torch.wrap(pipeline)` is a "
+    "function of tensors with gradients; for values alone give `tensor.detach()`, or compute in `torch.no_grad()`"
 )
 def a_tensor_with_a_gradient():
     gp.ScalarField(Tensor())  # here

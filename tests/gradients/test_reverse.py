@@ -246,3 +246,21 @@ def test_function_on_the_host_is_refused():
         "`lambda` has no gradient: it runs on the host; call it in a function under `gp.pipeline`, and give that one a rule with "
         "`defvjp` or `defjvp`; or pass `gp.stop_gradient(x)` for what is a constant"
     )
+
+
+def test_two_fields_of_one_array(device):
+    """Each field that a pipeline makes of an array has a share of the gradient, in the dtype of the array."""
+
+    @gp.pipeline
+    def loss(a):
+        return (gp.ScalarField(a) ** 2).sum() + 3.0 * gp.ScalarField(a).sum()
+
+    np.testing.assert_allclose(gp.grad(loss)(A), 2 * A + 3)
+
+    @gp.pipeline
+    def narrow(a):
+        return (gp.ScalarField(a, dtype="float32") ** 2).sum()
+
+    gradient = gp.grad(narrow)(A)
+    assert gradient.dtype == np.float64
+    np.testing.assert_allclose(gradient, 2 * A, rtol=1e-6)

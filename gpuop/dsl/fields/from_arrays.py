@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array as PlainArray
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
@@ -117,7 +118,7 @@ def numbers(value: ArrayLike) -> Array:
             "a Field has no mask: give `a.filled(number)` of the masked array, or a Field of `a.data` and one of `a.mask`"
         )
     try:
-        array = np.asarray(value)
+        array = np.asarray(without_gradient(value))
         if array.dtype.kind == "O" and not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__"):
             array = value = np.from_dlpack(value)  # an array of a library that does not know NumPy
     except ValueError as ragged:
@@ -138,11 +139,25 @@ def _check_has_numbers(value: Any) -> None:
             "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; call gpuop outside of them, "
             "or in a function that `jax.pure_callback` calls"
         )
-    if getattr(value, "requires_grad", False) is True:
+    without_gradient(value)
+
+
+def without_gradient(array: Any) -> Any:
+    """An array of whose use PyTorch keeps no record.
+
+    Raises:
+        SemanticError: PyTorch keeps one, and would lose the gradient without a word.
+    """
+    if getattr(array, "requires_grad", False) is not True:
+        return array
+    torch = sys.modules.get("torch")
+    if torch is None or torch.is_grad_enabled():
         raise SemanticError(
-            "a tensor that requires a gradient cannot be a Field, as PyTorch would not see what is computed with it: give "
-            "`tensor.detach()`"
+            "this tensor requires a gradient, and PyTorch does not see what is computed with it here: "
+            "`gpuop.torch.wrap(pipeline)` is a function of tensors with gradients; for values alone give `tensor.detach()`, or "
+            "compute in `torch.no_grad()`"
         )
+    return array.detach()
 
 
 def check_numbers(dtype: np.dtype[Any]) -> None:

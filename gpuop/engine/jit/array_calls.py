@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.dsl.fields.from_arrays import without_gradient
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
 from gpuop.engine.interop import array_facts, array_like, importer, lend, library_of, share
@@ -59,7 +60,7 @@ class HostCall(PipelineCall):
         super().__init__(*args, **options)
 
     def _readable(self, array: Any) -> Array:
-        return np.asarray(array)
+        return np.asarray(without_gradient(array))
 
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """Return the argument of a host array: its own memory where the device and the field type permit, else a copy."""

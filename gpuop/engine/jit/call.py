@@ -15,6 +15,7 @@ from gpuop.base.errors import ArgumentError, SemanticError
 from gpuop.base.finalizers import WeakKeys, WeakValues
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
+from gpuop.dsl.fields.from_arrays import Placeholder
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit
@@ -330,6 +331,17 @@ def refuse_options(name: str, out: Any, device: Any) -> None:
             f"pipeline `{name}` gives Fields here, which are computed on the device in use where they are asked for; leave out "
             "`device=`, and choose it there with `gp.use_device`"
         )
+
+
+def check_own(name: str, what: Program, stand_ins: Iterable[Placeholder]) -> None:
+    """Raise SemanticError for an array of another pipeline or of another call."""
+    for node in what.leaves.values():
+        source = node.source if isinstance(node, Leaf) else None
+        if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):
+            raise SemanticError(
+                f"pipeline `{name}` uses {node.name or 'a field'} of an array that was an argument of another call "
+                "of a pipeline; make it an argument of this one"
+            )
 
 
 def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:

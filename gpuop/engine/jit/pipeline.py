@@ -18,7 +18,6 @@ from gpuop.base.trace import HostSpan, traced_again
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array, is_device_array, unfilled
-from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.guards.function_wrapper import Chosen, check_function
 from gpuop.dsl.guards.guard import Snapshot
 from gpuop.dsl.guards.guarded_cache import EVERY_CALL, GuardedCache
@@ -31,7 +30,7 @@ from gpuop.dsl.recorder.trace_effects import looks, warnings
 from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
-from gpuop.engine.jit.call import PipelineCall, Trace, by_calls, on_device, refuse_options, trace_of
+from gpuop.engine.jit.call import PipelineCall, Trace, by_calls, check_own, on_device, refuse_options, trace_of
 from gpuop.engine.jit.grid_window import (
     GridPartition,
     WindowShape,
@@ -49,11 +48,9 @@ from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.engine.number_arguments import NumberArguments, arguments_among
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.program import Program
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.ir.axis_limit import in_windows, most_points
-from gpuop.ir.types import is_integer
-from gpuop.ir.values import Leaf
+from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.call_cache import RESULT, CallCache, New
 from gpuop.runtime.devices import current
 from gpuop.runtime.profile.profiler import Profile
@@ -154,6 +151,12 @@ class Pipeline(WithRules):
         """
         call = self._inspected(arguments, named)
         return source_of(call.plan if target is None else call.plan_ahead(target), target, form, call.backend)
+
+    def result_types(self, *arguments: Any) -> tuple[Sequence[FieldType], bool]:
+        """The types of the results of a call, and whether they are a tuple; a shape and a dtype stand for an array."""
+        bound, arrays = self._bound(tuple(map(standing, arguments)), {})
+        trace = self._trace(bound, arrays, self._on_device(arrays)).trace
+        return trace.kinds, trace.several
 
     def planned(self, *arguments: Any) -> Plan:
         """The plan of a call with these arguments."""
@@ -329,7 +332,7 @@ class Pipeline(WithRules):
         stand_ins = {n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, n in open_) for k, (n, a) in each}
         bound.arguments.update(stand_ins)
         trace = self._trace_results(self._result(bound))
-        self._check_own(trace.program, stand_ins.values())
+        check_own(self.name, trace.program, stand_ins.values())
         return trace
 
     def _tell_of_traces(self, key: Any, again: str, loc: Loc | None) -> None:
@@ -362,16 +365,6 @@ class Pipeline(WithRules):
                 )
         trace = trace_of([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
         return replace(trace, program=by_calls(trace.program))
-
-    def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
-        """Raise SemanticError for an array of another pipeline or of another call."""
-        for node in what.leaves.values():
-            source = node.source if isinstance(node, Leaf) else None
-            if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):
-                raise SemanticError(
-                    f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that was an argument of another call "
-                    "of a pipeline; make it an argument of this one"
-                )
 
     # --- windows --------------------------------------------------------------------------------------------------
 

@@ -84,9 +84,9 @@ class PreparedHostCall:
     def result(self, inputs: Sequence[Any], out: Any) -> Any:
         """Run a call; NotImplemented, and nothing has run, if these arrays lie otherwise, or the plan is gone."""
         prepared, backend = self.plan(), self.backend
-        if prepared is None:
+        arrays = _host_arrays(inputs) if self.foreign else inputs
+        if prepared is None or arrays is None:
             return NotImplemented
-        arrays = [np.asarray(array) for array in inputs] if self.foreign else inputs
         outs = self._new() if out is None else checked(self.results, out, arrays)
         values = self._arguments(arrays) if outs else None
         if not outs or values is None:
@@ -226,6 +226,16 @@ class PreparedDeviceCall:
                 return None
             memory[result.value] = shared.memory
         return memory
+
+
+def _host_arrays(inputs: Sequence[Any]) -> list[Array] | None:
+    """Arrays of other libraries as those of NumPy; None if PyTorch keeps a record of the use of one."""
+    arrays: list[Array] = []
+    for array in inputs:
+        if getattr(array, "requires_grad", False):
+            return None
+        arrays += (np.asarray(array),)
+    return arrays
 
 
 def checked(results: Sequence[HostResult], out: Any, arrays: Sequence[Array]) -> list[Any] | None:

@@ -1,0 +1,137 @@
+"""`gpuop.jax`: transformations of JAX; expected numbers from its own functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import *
+
+jax = pytest.importorskip("jax")
+gj = pytest.importorskip("gpuop.jax")
+jnp = jax.numpy
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_64_bits():
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+@gp.operator
+def laplacian(u):
+    total = _readTensor(u, offset=(-1, 0), border="wrap") + _readTensor(u, offset=(1, 0), border="wrap")
+    total += _readTensor(u, offset=(0, -1), border="wrap") + _readTensor(u, offset=(0, 1), border="wrap")
+    return total - 4.0 * _readTensor(u)
+
+
+@gp.pipeline
+def diffused(image, rate):
+    u = gp.ScalarField(image)
+    return u + gp.ScalarField(rate) * laplacian(u) * u
+
+
+def diffused_by_jax(image, rate):
+    rolled = [jnp.roll(image, step, axis) for axis in (-2, -1) for step in (1, -1)]
+    return image + rate * (sum(rolled) - 4.0 * image) * image
+
+
+wrapped = gj.wrap(diffused)
+IMAGE, RATE = np.random.default_rng(5).random((4, 3)), np.float64(0.3)
+
+
+def check(transform):
+    own, expected = transform(wrapped), transform(diffused_by_jax)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), own, expected)
+
+
+def test_values_and_gradients():
+    def loss(f):
+        return lambda image, rate: (f(image, rate) ** 2).sum()
+
+    image, rate = jnp.asarray(IMAGE), jnp.asarray(RATE)
+    check(lambda f: f(image, rate))
+    check(lambda f: jax.jit(f)(image, rate))
+    check(lambda f: jax.grad(loss(f), (0, 1))(image, rate))
+    check(lambda f: jax.jit(jax.value_and_grad(loss(f)))(image, rate))
+    check(lambda f: jax.jvp(f, (image, rate), (image, rate)))
+    check(lambda f: jax.linearize(f, image, rate)[1](image, rate))
+    check(lambda f: jax.hessian(loss(f))(image, rate))
+
+
+def test_check_grads():
+    from jax.test_util import check_grads
+
+    check_grads(wrapped, (jnp.asarray(IMAGE), jnp.asarray(RATE)), order=2, modes=("fwd", "rev"))
+
+
+def test_batches():
+    images, rates = jnp.asarray(np.stack([IMAGE, 2 * IMAGE])), jnp.asarray([0.1, 0.2])
+    check(lambda f: jax.vmap(f, (0, None))(images, RATE))
+    check(lambda f: jax.vmap(f)(images, rates))
+    check(lambda f: jax.vmap(f, (1, None), 2)(jnp.moveaxis(images, 0, 1), RATE))
+    check(lambda f: jax.vmap(jax.vmap(f, (None, 0)), (0, None))(images, rates))
+    check(lambda f: jax.vmap(jax.grad(lambda image: (f(image, RATE) ** 2).sum()))(images))
+    check(lambda f: jax.jacfwd(f)(images[0], rates[0]))
+    check(lambda f: jax.jacrev(f)(images[0], rates[0]))
+
+
+@gp.pipeline
+def turned(z):
+    return np.exp(gp.Field(z) * 1j)
+
+
+def test_complex_numbers():
+    z = jnp.asarray(IMAGE + 1j)
+    own = jax.vjp(gj.wrap(turned), z)[1](z)[0]
+    np.testing.assert_allclose(own, jax.vjp(lambda z: jnp.exp(z * 1j), z)[1](z)[0], rtol=1e-12)
+
+
+@gp.pipeline
+def parts(image, gain, bias=1.0):
+    value = gp.ScalarField(image) * gain + bias
+    return value, value.astype("int32")
+
+
+def test_constants_and_several_results():
+    image = jnp.asarray(IMAGE)
+    value, digits = jax.jit(lambda image: gj.wrap(parts)(image, 2.5, bias=0.5))(image)
+    np.testing.assert_allclose(value, IMAGE * 2.5 + 0.5)
+    assert digits.dtype == np.int32 and (np.asarray(digits) == (IMAGE * 2.5 + 0.5).astype("int32")).all()
+    slope = jax.grad(lambda image: gj.wrap(parts)(image, 2.5)[0].sum())(image)
+    np.testing.assert_allclose(slope, np.full_like(IMAGE, 2.5))
+
+
+def test_numbers_of_32_bits():
+    jax.config.update("jax_enable_x64", False)
+    image = jnp.asarray(IMAGE, "float32")
+    assert wrapped(image, jnp.asarray(0.3)).dtype == np.float32
+    assert jax.grad(lambda image: wrapped(image, jnp.asarray(0.3)).sum())(image).dtype == np.float32
+
+
+def test_messages():
+    with pytest.raises(gp.SemanticError, match=r"^gpuop.jax.wrap takes a pipeline, not "):
+        gj.wrap(diffused_by_jax)
+    with pytest.raises(gp.SemanticError, match="this call has none; call the pipeline itself"):
+        wrapped(1.0, 2.0)
+    with pytest.raises(gp.SemanticError, match=r"test_jax\.py"):  # at the user's line
+        wrapped(jnp.asarray(IMAGE), "fast")
+
+
+@gp.operator
+def halved(u):
+    value = _var(_readTensor(u))
+    with _while(value > 1.0):
+        value @= value * 0.5
+    return value
+
+
+def test_what_has_no_gradient_is_refused():
+    function = gj.wrap(gp.pipeline(lambda u: halved(gp.ScalarField(u))))
+    np.testing.assert_allclose(
+        jax.jvp(function, (jnp.asarray(8 * IMAGE),), (jnp.asarray(IMAGE),))[1].shape, IMAGE.shape
+    )
+    with pytest.raises(gp.SemanticError, match="_while"):
+        jax.grad(lambda u: function(u).sum())(jnp.asarray(8 * IMAGE))
