@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpuop.base.errors import SemanticError, described, here, naming_arguments
+from gpuop.base.errors import Loc, SemanticError, described, here, naming_arguments
 from gpuop.base.records import dataclass
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.dsl.recorder.callables import unbound
@@ -81,7 +82,33 @@ def _call(
     kernel = _kernel(name, inner, captured, turn, test, times, every)
     inputs = [own(f.node) if not _by_value(f.node) else copied(f).node for f in fields]
     kinds = [f.type for f in fields]
-    return results_of(kernel, _identity(kernel), (*inputs, *map(own, captured)), kernel.loc, kinds)
+    results = results_of(kernel, _identity(kernel), (*inputs, *map(own, captured)), kernel.loc, kinds)
+    repeated = Repeated(name, states, tuple(nexts), tuple(captured), tuple(ends), times, every, kernel.loc)
+    read = [*fields, *map(Field.of, captured)]
+    return tuple(
+        with_rule(result, "iterate", read, Late("iterate pulled", (repeated, n)), Late("iterate pushed", (repeated, n)))
+        for n, result in enumerate(results)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """The function of an iteration, as a graph from its states and the values that it captures.
+
+    Attributes:
+        states: the fields that stand for the states.
+        nexts: their next values.
+        ends: the condition that ends it, if there is one.
+    """
+
+    name: str
+    states: tuple[Field, ...]
+    nexts: tuple[Node, ...]
+    captured: tuple[Node, ...]
+    ends: tuple[Node, ...]
+    times: int | None
+    every: int
+    loc: Loc | None
 
 
 # --- what is given --------------------------------------------------------------------------------------------------

@@ -20,7 +20,12 @@ Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
 
 
 # functions of the library's rules, in modules that need what the functions with these rules need
-derivatives = Registry[Callable[..., Any]]({"": "gpuop.ops.reduce.derivatives"})
+derivatives = Registry[Callable[..., Any]](
+    {
+        "": "gpuop.ops.reduce.derivatives",
+        **dict.fromkeys(("iterate pushed", "iterate pulled"), "gpuop.gradients.iteration"),
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
@@ -38,6 +39,42 @@ def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, results: in
         raise ArgumentError(
             f'`method` is "library", "passes", or None for the faster one on the device, not {method!r}'
         )
+    result = _fourier(field, kind, axes, sign, results, method)
+    extent = field.field_shape[axes[-1]]
+
+    def pulled(inputs: Sequence[Field], result: Field, cotangent: Field) -> list[Field]:
+        return [_transposed(cotangent, kind, axes, sign, extent, results, method)]
+
+    def pushed(inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]) -> Field | None:
+        (tangent,) = tangents
+        return None if tangent is None else fourier(tangent, kind, axes, sign, results, method)
+
+    return with_rule(result, "fft", [field], pulled, pushed)
+
+
+def _transposed(
+    cotangent: Field, kind: str, axes: Sequence[int], sign: int, extent: int, results: int, method: str | None
+) -> Field:
+    """The cotangent of an input: the transform back. Half of the spectrum of real numbers stands for the other half too."""
+    if kind == "c2c":
+        return fourier(cotangent, kind, axes, -sign, extent, method)
+    if kind == "r2c":
+        return fourier(_weighed(cotangent, axes[-1], extent, 0.5), "c2r", axes, -sign, extent, method)
+    return _weighed(fourier(cotangent, "r2c", axes, -sign, extent, method), axes[-1], results, 2.0)
+
+
+def _weighed(field: Field, axis: int, count: int, weight: float) -> Field:
+    """Half of a spectrum of `count` values, times a weight where it stands for two of them."""
+
+    def body() -> None:
+        at = own_place(len(field.field_shape))[axis]
+        alone = (at == 0) if count % 2 else (at == 0) | (at == count // 2)
+        k._writeTensor(k._out0, k._readTensor(field) * k._where(alone, 1.0, weight))
+
+    return library_call("fft_weights", (field.type,), [field], body, (axis, count, weight))[0]
+
+
+def _fourier(field: Field, kind: str, axes: Sequence[int], sign: int, results: int, method: str | None) -> Field:
     call = field, kind, axes, sign, results
     if method == "library":
         return by_library(*call)
