@@ -141,3 +141,22 @@ def test_clamp_takes_the_type_of_all_three(device):
     same(bounded(x, low), np.int32([0, 9, 200]))
     bools = gp.operator(lambda x: _clamp(_readTensor(x) > 0, _readTensor(x) > 9, _readTensor(x)))
     same(bools(x), np.int8([-1, 1, 1]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("operation", ["quotient", "product"])
+def test_constant_infinities_are_no_warnings_in_cuda(dtype, operation):
+    """Compilers fold an extent, which is a constant, and a number beside it: the suite takes warnings for errors."""
+    least, most = float(np.finfo(dtype).smallest_subnormal), float(np.finfo(dtype).max)
+
+    def folded(f):
+        value = _var(_readTensor(f))
+        with _if(value > 3):
+            if operation == "product":
+                value @= _convert(_rows, dtype) * most
+            else:
+                value @= _convert(_rows, dtype) / least
+        return value
+
+    f = gp.ScalarField(np.ones((37, 5), dtype))
+    compile_cuda(gp.operator(folded).source(f.type, target="cuda"), "sm_90")

@@ -279,7 +279,7 @@ CUDA = Dialect(
         **saturation.HELPERS,
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
-    "#pragma nv_diag_suppress 39, 128, 177, 550  // x / 0.0f is infinite; what is named need not be used",
+    "#pragma nv_diag_suppress 39, 128, 177, 222, 550  // x / 0.0f is infinite; what is named need not be used",
     unroll="#pragma unroll {n}",
     rolled="#pragma unroll 1",
     local="__shared__ __align__(16)",  # so that neighbours are accessed at once
