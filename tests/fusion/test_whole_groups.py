@@ -108,6 +108,21 @@ def test_what_tail_threads_must_not_do(op: Any, what: str) -> None:
     assert message.endswith("), which tail threads must not")
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_what_tail_threads_must_not_do_beside_them(first: bool) -> None:
+    """Operators that read the same are one kernel, whichever comes first, unless tail threads must not run the other one."""
+
+    def beside(op: Any) -> gp.ComputeGraph:
+        f = gp.ScalarField(A)
+        calls = {"whole": lambda: after(f), "other": lambda: op(f)}
+        return graph_of(lambda: {name: calls[name]() for name in sorted(calls, reverse=first)})
+
+    with gp.use_device("reference"):
+        assert beside(lambda f: f * 2).kernel_count == 1
+        for op in (scattered, looping, told, tiled):
+            assert beside(op).kernel_count == 2, op.name
+
+
 def test_what_is_wanted_is_read_by_tail_threads_from_memory() -> None:
     def build():
         made = np.sqrt(gp.ScalarField(abs(A)))
