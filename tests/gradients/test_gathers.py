@@ -224,3 +224,18 @@ def test_gradient_of_a_chain_is_one_kernel():
     a = random(64, 64).astype(np.float32)
     text = gradient.explain(a).splitlines()[0]
     assert text.startswith("1 kernel for")
+
+
+@gp.operator
+def in_three_axes(u):
+    shifted = _readTensor(u, _layer + 1, _row - 1, _column + 2, border="reflect")
+    return shifted * _readTensor(u, _layer - 1, _row, _column, border="wrap")
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 2, 1)])
+def test_three_axes(device, shape):
+    check(in_three_axes, lambda a: at(a, "reflect", 1, -1, 2) * at(a, "wrap", -1, 0, 0), random(*shape))
+
+
+def test_field_without_points():
+    assert gp.grad(lambda u: (u * u).sum())(gp.ScalarField(np.zeros((0, 4)))).numpy().shape == (0, 4)

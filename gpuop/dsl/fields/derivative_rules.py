@@ -23,6 +23,7 @@ Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
 derivatives = Registry[Callable[..., Any]](
     {
         "": "gpuop.ops.reduce.derivatives",
+        "linalg.": "gpuop.lib.linalg.derivatives",
         **dict.fromkeys(("iterate pushed", "iterate pulled"), "gpuop.gradients.iteration"),
     }
 )

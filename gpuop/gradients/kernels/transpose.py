@@ -192,12 +192,22 @@ class _Transposition:
             case ir.Lane(arg=arg, lane=lane):
                 self.add(arg, replace(bar, lane=lane), bars)
             case ir.Pack(args=args):
-                for lane, arg in enumerate(args):
-                    self.add(arg, replace(bar, value=b.lane(bar.value, lane)), bars)
+                self.pack(args, bar, bars, b)
             case ir.Read() if expr.field in self.wanted:
                 self.read(expr, bar, bars, b)
             case ir.Load(memory=ir.Array() as memory) if memory in self.varied:
                 self.load(expr, memory, bar, b)
+            case _:
+                self.check_constant(expr)
+
+    def pack(self, args: Sequence[ir.Expr], bar: Share, bars: Cotangents, b: Builder) -> None:
+        for lane, arg in enumerate(args):
+            self.add(arg, replace(bar, value=b.lane(bar.value, lane)), bars)
+
+    def check_constant(self, expr: ir.Expr) -> None:
+        """Refuse what no rule is for, if it depends on a wanted input."""
+        if any(map(self.is_varied, operands(expr))):
+            raise self.refusal(f"there is no rule for a {type(expr).__name__}")
 
     def is_varied(self, expr: ir.Expr) -> bool:
         return isinstance(expr, ir.Ref) and expr.var in self.varied

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import gpuop.dsl as k
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.lib.linalg.matrices import LinAlgError, MatrixArguments, loop, swap
 
@@ -44,7 +45,7 @@ def det(a: Any) -> Any:
         loop(0, matrices.rows, more, matrices.rows)
         k._writeTensor(k._out0, matrices.shifted(sign, power))
 
-    return matrices.call(body, [()])[0]
+    return with_rule(matrices.call(body, [()])[0], "det", [as_field(a)], Late("linalg.det pulled"))
 
 
 def slogdet(a: Any) -> SlogdetResult:
@@ -107,7 +108,7 @@ def inv(a: Any) -> Any:
         substituted(matrices, matrix, inverse, size)
         matrices.write(k._out0, size, size, lambda i, j: inverse[i, j])
 
-    return matrices.call(body, [(size, size)])[0]
+    return with_rule(matrices.call(body, [(size, size)])[0], "inv", [as_field(a)], Late("linalg.inv pulled"))
 
 
 @takes_arrays("a", "b")
