@@ -202,3 +202,14 @@ def test_devices_in_turns():
         for name in names:
             with gp.use_device(name):
                 assert np.array_equal(ndimage.label(mask)[0], scipy.ndimage.label(mask)[0]), (name, shape)
+
+
+def test_scans_of_some_chunks(built):
+    """Rows of two chunks and more share kernels: whether products of integers wrap does not depend on their number."""
+    pipeline = gp.pipeline(lambda x: np.cumsum(gp.ScalarField(x), axis=-1))
+    for n in (9000, 7000, 5000, 5300):
+        x = rng.integers(0, 50, n).astype(np.int32)
+        assert np.array_equal(pipeline(x), np.cumsum(x))
+    x = rng.integers(0, 50, 4500).astype(np.int32)
+    assert np.array_equal(pipeline(x), np.cumsum(x))
+    assert pipeline.explain(x).endswith("compiled for all sizes of `x`")

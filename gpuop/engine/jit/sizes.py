@@ -35,7 +35,7 @@ OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
 FAMILIES_KEPT, SIZES_KEPT = 32, 128
 PROBES = 8, 5  # parts of its extents by which other sizes of the kind of one are smaller
-MOST_TEXTS = 6  # sizes with texts of their own, until each size has
+MOST_TEXTS = 12  # sizes with texts of their own, until each size has
 Shapes = Callable[
     [tuple[int, ...], tuple[int, ...]], tuple[int, ...]
 ]  # of an argument's shape, and that of the first call

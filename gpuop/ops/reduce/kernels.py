@@ -159,7 +159,7 @@ def by_groups(reducer: Reducer, source: Partial, axes: int, last: bool, parts: S
 
     def body(write: Callable[..., None]) -> None:
         k._globalThreads(threads, planes_of(source.type))
-        k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
+        k._localThreads(rows_of_group(threads[-2], width, source.open), width)
         own = own_place(len(threads))[: len(rest)]
         chunk = k._row if apart else k._groupColumn
         bounds = parts.bounds(source.most if axes == 1 else max(source.most, AT_ONCE))
@@ -179,6 +179,11 @@ def by_groups(reducer: Reducer, source: Partial, axes: int, last: bool, parts: S
 
     done = last and parts.chunks == 1
     return a_step(reducer, source, source.type.replace(field_shape=out), done, ("groups", axes, parts), body, numbers)
+
+
+def rows_of_group(rows: int, width: int, is_open: bool) -> int:
+    """Return the rows of a work-group whose rows have `width` threads; for any number of rows but 1 if extents are open."""
+    return WIDE // width if is_open and rows > 1 else min(WIDE // width, 1 << max(rows - 1, 0).bit_length())
 
 
 def chunks_of(count: int, rows: int) -> Split:

@@ -19,7 +19,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.layout.gather import own_place
-from gpuop.ops.reduce.kernels import BUSY, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
+from gpuop.ops.reduce.kernels import BUSY, NARROW, SHORT, Partial, by_groups, by_threads, planes_of, rows_of_group
 from gpuop.ops.reduce.reducers import LONG, PER_ITERATION, Reducer, Split, split
 
 Operation = Callable[[Any, Any], Any]
@@ -53,6 +53,17 @@ class Scanned:
         dtype = self.field.dtype if self.field.dtype in COMPLEX_DTYPES else self.reducer.accumulator
         return self.field.type.replace(dtype=self.reducer.result if self.last else dtype)
 
+    @property
+    def open(self) -> bool:
+        """Return whether the kernel is to be the same for other extents."""
+        return self.field.node.dynamic
+
+    def first_of(self, chunk: Any) -> Any:
+        """Return the first position of a chunk; whether an int is too small for the product does not depend on the chunks."""
+        if not self.open:
+            return chunk * self.parts.size
+        return k._as_int(k._as_uint(chunk) * k._convert_uint(self.parts.size))
+
     def place(self, own: list[Any], at: Any) -> list[Any]:
         """Return the point at a position of the axis; `own` are the coordinates on other axes."""
         return [*own[: self.axis], at, *own[self.axis :]]
@@ -81,7 +92,7 @@ class Scanned:
 
     def call(self, before: Field | None, body: Callable[[], None], out: FieldType, *key: Any) -> Field:
         fields = [self.field, *([] if before is None else [before])]
-        constants = (self.reducer, self.axis, self.parts, self.inclusive, *key)
+        constants = (self.reducer, self.axis, self.parts, self.inclusive, self.open, *key)
         return library_call(
             NAMES.get(self.reducer.name, self.reducer.name), (out,), fields, body, constants, whole=True
         )[0]
@@ -151,10 +162,10 @@ def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Fiel
 
     def body() -> None:
         k._globalThreads(threads, planes_of(step.type))
-        k._localThreads(min(WIDE // parts.width, 1 << max(threads[-2] - 1, 0).bit_length()), parts.width)
+        k._localThreads(rows_of_group(threads[-2], parts.width, step.open), parts.width)
         own = list(own_place(len(threads))[:-1] if rows else ())
         chunk = k._groupColumn if rows else k._row
-        first = chunk * parts.size
+        first = step.first_of(chunk)
         total = step.start(own, before, chunk, first + k._localColumn)
         with k._for(parts.share // IN_A_ROW) as t:
             _one_iteration(step, own, first + t * (IN_A_ROW * parts.width), total, not totals)
