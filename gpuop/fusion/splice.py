@@ -108,8 +108,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
         return ops[0].kernel, ops[0].inputs, ops[0].outputs
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
-    intermediates = _intermediates(ops)
-    registers: dict[int, Expr] = {}
+    intermediates, registers = _intermediates(ops), dict[int, Expr]()
     ready: dict[int, int] = {}  # the region after which a value is in registers
     regions = _BarrierRegions()
     for op in ops:
@@ -132,9 +131,10 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
         registers.update({value: splicer.results[param] for param, value in produced if param in splicer.results})
     params, written, stages = tuple(inputs.values()), tuple(outputs.values()), tuple(intermediates.values())
     domain, group = ops[0].fusible.domain, next((op.fusible.group for op in ops if op.fusible.group), None)
-    whole = any(op.fusible.whole for op in ops)
+    whole, resident = any(op.fusible.whole for op in ops), max(op.fusible.resident for op in ops)
     kernel = Kernel(_name(ops), params, written, domain, regions.body(), group, whole=whole, precision=_loosest(ops))
-    return replace(kernel, loc=ops[0].fusible.loc, intermediates=stages), tuple(inputs), tuple(outputs)
+    kernel = replace(kernel, loc=ops[0].fusible.loc, intermediates=stages, resident=resident)
+    return kernel, tuple(inputs), tuple(outputs)
 
 
 def _intermediates(ops: Sequence[Op]) -> dict[int, FieldParam]:

@@ -10,6 +10,7 @@ import pytest
 import gpuop as gp
 from gpuop.ops.sort import radix_sort
 from tests.conformance.compare import has_double, same
+from tests.conftest import is_driver
 from tests.harness import fused, image, same_bits
 from tests.nightly import left_to_nightly
 
@@ -74,7 +75,8 @@ def test_rows_side_by_side(device, dtype, shape):
 
 def test_several_chunks(device, monkeypatch):
     """Chunks of a row, tiles of a chunk, and digits of odd bits; places of equal values stay in order."""
-    for name, small in {"CPU_LEAST": 64, "GPU_LEAST": 64, "LANES": 16, "EACH": 2, "CPU_BITS": 3, "GPU_BITS": 3}.items():
+    few = {"CPU_LEAST": 64, "GPU_LEAST": 64, "LANES": 16, "EACH": 2, "MORE": 3, "CPU_BITS": 3, "GPU_BITS": 3}
+    for name, small in few.items():
         monkeypatch.setattr(radix_sort, name, small)
     x = rng.integers(-100, 100, (2, 149)).astype("int8")
     same(radix_sort.by_digits(gp.ScalarField(x), False, False), np.sort(x))
@@ -86,6 +88,10 @@ def test_long_rows(device):
         left_to_nightly("thousands of values take long")
     x = rng.integers(0, 200, 9000).astype("u1")
     same(np.sort(gp.ScalarField(x)), np.sort(x))
+    if is_driver(device):
+        x = values((15000,), "float32") + np.tile(np.float32([0, 0.5, 1e-3]), 5000)
+        same(np.sort(gp.ScalarField(x)), np.sort(x, kind="stable"))
+        same(np.argsort(gp.ScalarField(x)), np.argsort(x, kind="stable"))
 
 
 METHODS = ("linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf")

@@ -61,6 +61,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
         group,
         loc=recorder.loc,
         whole=recorder.runs_tail_threads,
+        resident=recorder.resident,
         precision=precision,
         looked=recorder.looked,
     )

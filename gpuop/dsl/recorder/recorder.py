@@ -66,6 +66,7 @@ class Recorder:
         self.grid_chosen: tuple[int, ...] | None = None  # the grid of this recording, if targets decide on it
         self.threads_set = self.whole = False  # whole: the tail threads of the last groups run too
         self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group set by `_localThreads`
+        self.resident = 0  # as of a kernel, of functions of the library
         self.uniform: list[tuple[ir.Expr, Loc | None]] = []  # values that must be uniform in a work-group
         self.shared: list[ir.Declare] = []  # local and constant memory
         self.volatile: set[ir.Var | ir.Array] = set()

@@ -20,6 +20,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
+from gpuop.dsl.recorder.recorder import current
 from gpuop.ir.types import FieldType
 from gpuop.ops.reduce.reducers import reducer_of
 from gpuop.ops.scan.kernels import along_grid
@@ -34,6 +35,9 @@ AT_ONCE, PER_ITERATION = (
     4,
 )  # digits that a CPU thread finds ahead, and in an iteration: compilers make a vector of so few
 LANES, EACH = 256, 16  # GPU threads of a chunk, and their values in a tile
+# Of words, where digits are many: neighbours with one digit are then more, and each access to memory has fewer places. Registers
+# are bounded so that three groups are resident.
+MORE, RESIDENT = 24, 3
 MOST_HELD = 8  # bytes of a value in local memory, if there is room for a whole tile
 COPIES, AHEAD = 8, 8  # copies of counts, and values that a GPU thread reads before it counts them
 
@@ -53,7 +57,10 @@ def _passes(how: type[_Pass], field: Field, places: bool, flat: bool, used: int 
     bits, count = digits_of(field.type, how.constants()[0], used)
     for n in range(count):
         last = n == count - 1
-        result = how(field, order, n * bits, bits, not (places and last), places, flat and last).moved()
+        few = (
+            last and used is None and np.dtype(field.type.array_dtype).kind == "f"
+        )  # digits: a sign and parts of exponents
+        result = how(field, order, n * bits, bits, not (places and last), places, flat and last, few).moved()
         field, order = result[0], result[-1]
     return field
 
@@ -72,13 +79,22 @@ class _Pass(ABC):
         shift: the first bit of the digit.
         values, places: whether each of them is wanted.
         flat: whether the result is a grid of one dimension.
+        few: whether there are few digits, as a rule.
     """
 
     def __init__(
-        self, field: Field, order: Field | None, shift: int, bits: int, values: bool, places: bool, flat: bool
+        self,
+        field: Field,
+        order: Field | None,
+        shift: int,
+        bits: int,
+        values: bool,
+        places: bool,
+        flat: bool,
+        few: bool,
     ) -> None:
         self.field, self.order, self.shift, self.bits = field, order, _number(shift), bits
-        self.values, self.places, self.flat = values, places, flat
+        self.values, self.places, self.flat, self.few = values, places, flat, few
         self.rows, self.count = field.field_shape
         self.radix = 1 << bits
         _, chunks, self.size, self.lanes = self.constants()
@@ -123,7 +139,7 @@ class _Pass(ABC):
             self.from_bit = k._readTensor(self.shift)
             write()
 
-        key = type(self), write.__name__, self.bits, self.values, self.places, self.order is None, self.flat
+        key = type(self), write.__name__, self.bits, self.values, self.places, self.order is None, self.flat, self.few
         return library_call("sort", tuple(types), fields, body, key, whole=True)
 
     def value(self, at: Any) -> Any:
@@ -222,13 +238,20 @@ class _Together(_Pass):
 
     def move(self) -> None:
         """Move tile after tile: neighbours in a sorted tile are neighbours in the row if their digits are equal."""
-        nbytes = np.dtype(self.field.type.array_dtype).itemsize + 4 * self.places
-        tile = RankedTile(LANES, EACH if nbytes <= MOST_HELD else EACH // 2, self.bits)
+        tile = RankedTile(LANES, self._each(), self.bits)
+        current("sort").resident = RESIDENT if tile.each == MORE else 0
         starts = [k._var(self.start(k._min(digit, self.radix - 1))) for digit in tile.own_digits()]
         values = k._local(k._tensorElementArray(self.field, tile.size))
         places = k._local(k._intArray(tile.size)) if self.places else None
         with k._for(0, self.length, tile.size) as done:
             self._move_tile(tile, done, starts, values, places)
+
+    def _each(self) -> int:
+        """Return the values of a thread in a tile."""
+        nbytes = np.dtype(self.field.type.array_dtype).itemsize + 4 * self.places
+        if nbytes <= MOST_HELD // 2 and not self.few:
+            return MORE
+        return EACH if nbytes <= MOST_HELD else EACH // 2
 
     def _move_tile(self, tile: RankedTile, done: Any, starts: list[Any], values: Any, places: Any) -> None:
         some = k._min(tile.size, self.length - done)
