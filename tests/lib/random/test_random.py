@@ -211,7 +211,7 @@ def test_numbers_fuse_and_other_keys_compile_nothing() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: random.uniform(3), r"the first argument is a key, made by `gp.random.key\(seed\)`; an int is none"),
+        (lambda: random.uniform(3), r"the first argument is a key, made by `gp.random.key\(seed\)`, not an int"),
         (
             lambda: random.uniform(np.zeros(2, "u4")),
             r"a key is what `gp.random.key\(seed\)` gives, not an array of its numbers",
