@@ -153,7 +153,14 @@ class Pipeline(WithRules):
         return source_of(call.plan if target is None else call.plan_ahead(target), target, form, call.backend)
 
     def result_types(self, *arguments: Any) -> tuple[Sequence[FieldType], bool]:
-        """The types of the results of a call, and whether they are a tuple; a shape and a dtype stand for an array."""
+        """The types of the results of a call, and whether they are a tuple; nothing runs.
+
+        Args:
+            arguments: of a call; a `gp.FieldType`, or a shape and a dtype, stand for an array.
+
+        Returns:
+            A sequence of `gp.FieldType`, and a bool.
+        """
         bound, arrays = self._bound(tuple(map(standing, arguments)), {})
         trace = self._trace(bound, arrays, self._on_device(arrays)).trace
         return trace.kinds, trace.several
