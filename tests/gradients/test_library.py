@@ -79,3 +79,24 @@ def test_equal_values_are_sorted_in_their_order(device: str) -> None:
         return np.sort(x) * gp.ScalarField(np.array([1.0, 2, 3, 4]))
 
     assert gradient(weighed, [5, 1, 5, 1]) == [3, 1, 4, 2]
+
+
+LABELS = np.array([2, 0, 1, 2, 2, 5, 0], np.int32)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (
+            np.bincount(LABELS if isinstance(x, np.ndarray) else gp.ScalarField(LABELS), weights=x, minlength=6) ** 2
+        ),
+        lambda x: np.histogram(
+            LABELS if isinstance(x, np.ndarray) else gp.ScalarField(LABELS), 3, (0, 3), weights=x * x
+        )[0],
+    ],
+)
+def test_weights_of_bins(device: str, f: Callable[[Any], Any]) -> None:
+    """Of a value in no bin the weight counts for nothing."""
+    x = rng.random(7)
+    check(f, f, x)
+    check_grads(f, (gp.Field(x),), modes=("fwd",))

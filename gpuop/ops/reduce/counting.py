@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, SemanticError, described
 from gpuop.dsl.fields import services
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import NUMBERS
@@ -250,6 +251,21 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, dtype: str, ru
         runs: whether neighbouring values often belong to one bin, as labels do: then its sum stays in a variable.
     """
     values, weights = ravel(values), ravel(weights)
+    result = _weighed(name, values, weights, bins, dtype, runs)
+    if np.dtype(weights.type.array_dtype).kind != "f" or dtype != "float64":
+        return result
+
+    def pulled(inputs: Sequence[Field], result: Field, cotangent: Field) -> list[Field]:
+        return [_of_own_bins(name, values, cotangent, bins, inputs[0].type)]
+
+    def pushed(inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]) -> Field | None:
+        (tangent,) = tangents
+        return None if tangent is None else weighed(name, values, tangent, bins, dtype, runs)
+
+    return with_rule(Field.of(result.node), name, [weights], pulled, pushed)
+
+
+def _weighed(name: str, values: Field, weights: Field, bins: Bins, dtype: str, runs: bool) -> Field:
     points = values.field_shape.points
     if not points or bins.how == "none":
         return filled(FieldType(bins.count, (), dtype), 0)
@@ -273,6 +289,17 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, dtype: str, ru
     kind = FieldType((chunks, bins.count), (), dtype)
     key = ("weighed", size, runs, *bins.key)
     return library_call(name, (kind,), [values, weights, *bins.fields], body, key, whole=True)[0].sum(axis=0)
+
+
+def _of_own_bins(name: str, values: Field, sums: Field, bins: Bins, kind: FieldType) -> Field:
+    """The number of each value's bin; 0 where it is in none."""
+
+    def body() -> None:
+        place = bins.place(k._readTensor(values))
+        number = k._convert(k._readTensor(sums, place), str(kind.dtype))
+        k._writeTensor(k._out0, k._where((place >= 0) & (place < bins.count), number, 0))
+
+    return library_call(f"{name}_back", (kind,), [values, sums, *bins.fields], body, ("back", *bins.key))[0]
 
 
 def _add_few(values: Field, weights: Field, bins: Bins, add: Callable[..., None], at: Any, count: int) -> None:
