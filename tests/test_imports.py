@@ -229,7 +229,7 @@ def test_names_stay_what_they_are():
     names = [
         ".".join(p).removesuffix(".__init__") for p in every if p[-1] not in ("__main__", "plugin", "test_conformance")
     ]
-    optional = ("gpuop.dask", "gpuop.mpi", "gpuop.runtime.cuda")
+    optional = ("gpuop.dask", "gpuop.mpi", "gpuop.torch", "gpuop.jax", "gpuop.frameworks", "gpuop.runtime.cuda")
     code = f"""
 import gpuop, types
 from importlib import import_module
@@ -334,7 +334,18 @@ assert not failed, failed
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_import_modules_at_once(seed):
     modules = [p.relative_to(ROOT).with_suffix("").parts for p in sorted((ROOT / "gpuop").rglob("*.py"))]
-    optional = {"__main__", "__init__", "plugin", "test_conformance", "dask", "mpi", "cuda"}
+    optional = {
+        "__main__",
+        "__init__",
+        "plugin",
+        "test_conformance",
+        "dask",
+        "mpi",
+        "torch",
+        "jax",
+        "frameworks",
+        "cuda",
+    }
     names = [".".join(parts) for parts in modules if not optional & set(parts)]
     assert len(of_gpuop(after(TOGETHER.format(seed=seed, names=names)))) > 100
 

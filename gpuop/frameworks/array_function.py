@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError
+from gpuop.base.errors import SemanticError, described
 from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import is_array
 from gpuop.dsl.operators.arguments import contents
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.gradients.jvp import jvp
@@ -152,6 +153,12 @@ def function_of(
     Raises:
         SemanticError: a constant that can change unseen, as pipelines refuse it.
     """
+    for value in constants:
+        if is_array(value):
+            raise SemanticError(
+                f"pipeline `{wrapped.name}` gets {described(value)} beside arrays of the framework; convert it, as with "
+                "`torch.from_numpy(array)` or `jax.numpy.asarray(array)`"
+            )
     key = (
         id(wrapped),
         places,

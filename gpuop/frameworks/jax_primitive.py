@@ -48,7 +48,8 @@ def wrap(pipeline: Any) -> Callable[..., Any]:
     """
     if not isinstance(pipeline, Pipeline):
         raise SemanticError(
-            f"gpuop.jax.wrap takes a pipeline, not {described(pipeline)}; put `@gp.pipeline` on the function"
+            f"gpuop.jax.wrap takes a pipeline, not {described(pipeline)}; put `@gp.pipeline` on a function that makes Fields of "
+            "arrays, as `gp.ScalarField(image)`, and calls operators"
         )
 
     @functools.wraps(pipeline.function)

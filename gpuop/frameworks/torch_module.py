@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from gpuop.base.errors import SemanticError
 from gpuop.frameworks.torch_operator import wrap
 
 
@@ -27,6 +28,10 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, pipeline: Any, /, **arguments: Any) -> None:
         super().__init__()
         self.function = wrap(pipeline)
+        for name in arguments:
+            if name not in pipeline.signature.parameters:
+                known = ", ".join(f"`{n}`" for n in pipeline.signature.parameters)
+                raise SemanticError(f"pipeline `{pipeline.name}` has no argument `{name}`; it has {known}")
         self.names = tuple(arguments)
         self.constants: dict[str, Any] = {}
         for name, value in arguments.items():
@@ -39,6 +44,10 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             self.register_buffer(name, value)
         else:
             self.constants[name] = value
+
+    def extra_repr(self) -> str:
+        """The pipeline and the names of the arguments that belong to the module."""
+        return ", ".join([self.function.pipeline.name, *self.names])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the pipeline with the other arguments."""

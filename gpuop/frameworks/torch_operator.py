@@ -46,7 +46,8 @@ def wrap(pipeline: Any) -> TensorFunction:
     """
     if not isinstance(pipeline, Pipeline):
         raise SemanticError(
-            f"gpuop.torch.wrap takes a pipeline, not {described(pipeline)}; put `@gp.pipeline` on the function"
+            f"gpuop.torch.wrap takes a pipeline, not {described(pipeline)}; put `@gp.pipeline` on a function that makes Fields of "
+            "arrays, as `gp.ScalarField(image)`, and calls operators"
         )
     return TensorFunction(pipeline)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from gpuop.base.errors import SemanticError, described, naming_arguments
 from gpuop.base.records import dataclass
@@ -129,8 +132,47 @@ def _differentiated(
     of_fields.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     if not isinstance(function, Pipeline):
         return of_fields
-    of_arrays: Function = pipeline(precision=function.precision, optimize=function.optimize)(of_fields)
-    return of_arrays
+    settings = pipeline(precision=function.precision, optimize=function.optimize)
+    several = isinstance(argnums, (tuple, list))
+    if has_aux or (several and word == "value_and_grad"):
+        return _of_nested_results(of_fields, settings)
+    return settings(of_fields)
+
+
+def _of_nested_results(function: Function, settings: Callable[[Function], Function]) -> Function:
+    """A function of arrays whose results are tuples in tuples: a pipeline gives one tuple, which is folded again."""
+    forms: dict[int, Any] = {}  # by the number of results
+
+    @functools.wraps(function)
+    def flat(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        result = function(*args, **kwargs)
+        fields = tuple(_members(result))
+        forms[len(fields)] = result
+        return fields
+
+    of_arrays = settings(flat)
+
+    @functools.wraps(function)
+    def nested(*args: Any, **kwargs: Any) -> Any:
+        results = of_arrays(*args, **kwargs)
+        return _folded(forms[len(results)], iter(results))
+
+    return nested
+
+
+def _members(value: Any) -> Iterator[Any]:
+    for each in value:
+        if isinstance(each, (tuple, list)):
+            yield from _members(each)
+        else:
+            yield each
+
+
+def _folded(form: Any, members: Iterator[Any]) -> Any:
+    """Values in the tuples that others lie in."""
+    if isinstance(form, (tuple, list)):
+        return tuple(_folded(each, members) for each in form)
+    return next(members)
 
 
 def _positions(word: str, argnums: Any) -> list[int]:
@@ -219,18 +261,22 @@ class _Trace:
 
     def argument(self, n: int, args: Sequence[Any]) -> _Argument:
         value = args[n]
-        if isinstance(value, Placeholder):
-            return _Argument(value, value)
-        if not isinstance(value, Field):
-            advice = "; a `gp.pipeline` takes arrays" if is_array(value) else ""
+        what = f"{self.word}: argument {n} of `{self.name}` is"
+        if is_integer(value) or isinstance(value, (float, np.floating)):
             raise SemanticError(
-                f"{self.word}: argument {n} of `{self.name}` is {described(value)}, not a Field{advice}"
+                f"{what} a number, which is a constant; give a `gp.Parameter`, or an array without axes"
             )
-        if not is_differentiable(value.type):
+        if not isinstance(value, (Field, Placeholder)):
+            advice = "; a `gp.pipeline` takes arrays" if is_array(value) else ""
+            raise SemanticError(f"{what} {described(value)}, not a Field{advice}")
+        if not _is_active(value):
+            kind = f"a {value.type} field" if isinstance(value, Field) else f"an array of {value.dtype.name}"
             raise SemanticError(
-                f"{self.word}: argument {n} of `{self.name}` is a {value.type} field, and {value.dtype} has no gradient; convert "
+                f"{what} {kind}, and {value.dtype} has no gradient; convert "
                 'it, as in `.astype("float32")`, or leave it out of `argnums=`'
             )
+        if isinstance(value, Placeholder):
+            return _Argument(value, value)
         return _Argument(value, _alias(value))
 
     def fields(self, values: Sequence[Any]) -> list[Field]:

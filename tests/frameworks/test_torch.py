@@ -194,6 +194,11 @@ def test_messages():
     with pytest.raises(gp.SemanticError) as none:
         gt.wrap(diffused_by_torch)
     assert str(none.value).startswith("gpuop.torch.wrap takes a pipeline, not ")
+    with pytest.raises(gp.SemanticError, match=r"^pipeline `diffused` has no argument `rat`; it has `image`, `rate`"):
+        gt.Module(diffused, rat=1.0)
+    assert str(gt.Module(diffused, rate=rate)) == "Module(diffused, rate)"
+    with pytest.raises(gp.SemanticError, match=r"convert it, as with `torch\.from_numpy\(array\)`"):
+        wrapped(np.zeros((3, 3)), rate)
     with pytest.raises(gp.SemanticError) as plain:
         diffused(image, rate)
     assert "`gpuop.torch.wrap(pipeline)` is a function of tensors with gradients" in str(plain.value)

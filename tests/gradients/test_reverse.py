@@ -196,7 +196,9 @@ def test_integers_have_no_gradient():
 
 
 def test_argument_that_is_no_field():
-    assert message(lambda: gp.grad(lambda n: n)(3)) == "grad: argument 0 of `lambda` is an int, not a Field"
+    assert message(lambda: gp.grad(lambda n: n)(3)) == (
+        "grad: argument 0 of `lambda` is a number, which is a constant; give a `gp.Parameter`, or an array without axes"
+    )
 
 
 def test_position_without_an_argument():
@@ -262,3 +264,43 @@ def test_two_fields_of_one_array(device):
     gradient = gp.grad(narrow)(A)
     assert gradient.dtype == np.float64
     np.testing.assert_allclose(gradient, 2 * A, rtol=1e-6)
+
+
+@gp.pipeline
+def misfit(u, k):
+    error = gp.ScalarField(u) * gp.ScalarField(k) - 1.0
+    return (error * error).sum()
+
+
+@gp.pipeline
+def misfit_and_error(u, k):
+    error = gp.ScalarField(u) * gp.ScalarField(k) - 1.0
+    return (error * error).sum(), (error, error + 1.0)
+
+
+def test_nested_results_of_pipelines():
+    k = np.array(0.5)
+    slopes = 2 * (A * 0.5 - 1) * 0.5, (2 * (A * 0.5 - 1) * A).sum()
+    for _ in range(2):  # traced, then from the cache
+        value, gradients = gp.value_and_grad(misfit, argnums=(0, 1))(A, k)
+        np.testing.assert_allclose(value, ((A * 0.5 - 1) ** 2).sum())
+        for own, expected in zip(gradients, slopes, strict=True):
+            np.testing.assert_allclose(own, expected)
+    (value, (error, more)), gradient = gp.value_and_grad(misfit_and_error, has_aux=True)(A, k)
+    np.testing.assert_allclose(error, A * 0.5 - 1)
+    np.testing.assert_allclose(more, A * 0.5)
+    np.testing.assert_allclose(gradient, slopes[0])
+    (_, second), (error, _) = gp.grad(misfit_and_error, (0, 1), has_aux=True)(A, k)
+    np.testing.assert_allclose(second, slopes[1])
+
+
+def test_integer_arrays_and_numbers_are_refused():
+    """A gradient by integers would be zeros, without a word."""
+    for array in (np.array(1), (A * 100).astype("uint8"), A > 1):
+        with pytest.raises(gp.SemanticError, match=r'has no gradient; convert it, as in `\.astype\("float32"\)`'):
+            gp.grad(misfit, 1)(A, array) if array.ndim == 0 else gp.grad(misfit)(array, np.array(0.5))
+    for number in (1, 0.5, np.float32(0.5)):
+        with pytest.raises(
+            gp.SemanticError, match=r"is a number, which is a constant; give a `gp\.Parameter`, or an array"
+        ):
+            gp.grad(misfit, 1)(A, number)
