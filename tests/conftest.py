@@ -71,6 +71,13 @@ CHEAP = ("tests.errors.", "tests.golden.test_golden", "tests.ir.")  # whose case
 FORMS = 1  # cases of a test that the best driver and other forms take on a day: at least a fourteenth
 FEW = rotation.FORTNIGHT // 2  # cases of a test that the best driver and other forms take on alternating days
 CASES = 2  # of a test of passes, fusion or text without devices, by day: at least a fourteenth; of other tests one
+# Tests of other processes, which take seconds to start: half of them run each day, the others on the next.
+PROCESSES = (
+    *(f"tests/base/test_{name}.py" for name in ("damaged_files", "environment", "other_systems")),
+    *(f"tests/runtime/test_{name}.py" for name in ("cache", "kept", "kept_open")),
+    "tests/dsl/test_typing.py",
+    "tests/engine/test_sizes.py::test_processes",
+)
 COMPILER_ROOMS = (
     "tests.codegen.",
     "tests.fusion.",
@@ -163,8 +170,10 @@ def pytest_report_header() -> list[str]:
     return [f"cases and forms of devices: {forms}", f"random programs: --seed {nightly.first_seed()}"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let random programs compare."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let random programs compare, and leave half of the tests of processes to the next day."""
+    if not is_all(config):
+        items[:] = [i for i in items if not i.nodeid.startswith(PROCESSES) or rotation.is_day_of(i.nodeid)]
     for item in items:
         if item.nodeid.startswith(("tests/fuzz/", "tests/differential/", "tests/ir/test_integer_rules")):
             item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.base.errors.KernelWarning"))
@@ -260,6 +269,11 @@ def all_forms() -> tuple[list[str], list[str]]:
     return [*reversed(drivers), *INTERPRETERS], as_gpus
 
 
+def is_all(config: pytest.Config) -> bool:
+    """Return whether all cases run: at night, and of tests that are asked for by name."""
+    return nightly.is_nightly() or bool(config.option.keyword) or any("::" in name for name in config.args)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Give tests their devices, and leave cases to other days and to the night, unless tests are asked for by name."""
@@ -268,7 +282,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
         more = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
         metafunc.parametrize("device", [*names, *more], indirect=True)
     yield
-    if nightly.is_nightly() or metafunc.config.option.keyword or any("::" in name for name in metafunc.config.args):
+    if is_all(metafunc.config):
         return
     calls = metafunc._calls  # before items are made of them: these would be six times as many
     test = metafunc.definition.nodeid

@@ -98,6 +98,16 @@ def test_the_best_driver_takes_few_cases_on_every_second_day(monkeypatch: pytest
             assert {form for _, others in days[: 2 * rotation.WEEK] for _, form in others} >= {"reference", "lowered"}
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 14])
+def test_every_second_day_takes_all_cases_in_four_weeks(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    cases, seen = [f"tests/test_a.py::test_b[{n}]" for n in range(count)], set()
+    for k in range(2 * rotation.FORTNIGHT):
+        monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(k)).isoformat())
+        assert len({rotation.is_day_of(case) for case in cases}) == 1
+        seen |= {case for case in rotation.share(cases, 1) if rotation.is_day_of(case)}
+    assert seen == set(cases)
+
+
 @pytest.mark.parametrize("days", [7, 14])
 @pytest.mark.parametrize("forms", [3, 5, 7])
 def test_a_case_that_runs_seldom_changes_its_form(
