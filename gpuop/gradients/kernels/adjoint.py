@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuop.base.errors import Loc, SemanticError
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.gradients.kernels.active import is_smooth
 from gpuop.gradients.kernels.cut import kept_values
 from gpuop.gradients.kernels.gather import Gather, Slice, slices
 from gpuop.gradients.kernels.interpolation import between_points
+from gpuop.gradients.kernels.linearize import linearized
 from gpuop.gradients.kernels.places import OWN, Position, Site, Sites
 from gpuop.gradients.kernels.scatter import Scatter, own_dtype, scale_of, sums_of, unscaled, without_scatters
 from gpuop.gradients.kernels.signs import without_negatives
@@ -25,7 +28,7 @@ from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.text import content, identity
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, SMALL_TENSOR, FieldType, Shape, Type
-from gpuop.ir.values import Call, Node
+from gpuop.ir.values import Call, Leaf, Node, Result
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import effects, fields_read, walk
 from gpuop.ops.elementwise.algebra import apply
@@ -135,7 +138,7 @@ class _Adjoint:
             self.keep(var)
         own = slices(self.body, self.param)
         if self.param in self.body.scatters:
-            added = self.scattered(Scatter(self.body, self.body.scatters[self.param], self.param))
+            added = self.scattered(self.body.scatters[self.param])
             return apply("add", self.of_slices(own), added) if own else added
         return self.of_slices(own) if own else None
 
@@ -150,37 +153,17 @@ class _Adjoint:
             direct += self.summed(axes, members)
         return self.gathered(direct)
 
-    def scattered(self, of: Scatter) -> Field:
+    def scattered(self, target: ir.FieldParam) -> Field:
         """The sum of the shares of places that data decide on."""
-        domain, dtype = self.kernel.domain, own_dtype(self.param).name
-        body, most = of.greatest()
-        kind = FieldType(domain.shape, (domain.elements,) if domain.elements > 1 else (), dtype)
-        out, at = ir.FieldParam("most", kind), ir.Index("global", "element") if domain.elements > 1 else None
-        sizes = self.called(f"sizes_of_{self.kernel.name}", kind, out, (*body, ir.Write(out, most, None, at)), domain)
-        greatest = reduced("max", sizes, None) if kind.array_shape else sizes
-        scale = ir.FieldParam("scale", greatest.type)
-        size, out = ir.FieldParam("most", greatest.type), ir.FieldParam("scale", greatest.type)
-        self.nodes[size] = greatest.node
-        statements, value = scale_of(size, of.count)
-        body = (*statements, ir.Write(out, value))
-        self.nodes[scale] = self.called(f"scale_of_{self.kernel.name}", scale.type, out, body, Domain(Shape())).node
-        return self.from_integers(of, scale)
-
-    def from_integers(self, of: Scatter, scale: ir.FieldParam) -> Field:
-        sums, kind = sums_of(self.param), self.param.type
-        output = Output(sums, 0, unordered=True)
-        added = self.called(
-            f"scatter_of_{self.kernel.name}", sums.type, output, of.added(sums, scale), self.kernel.domain
+        body = without_scatters(self.body.body, target)
+        kernel, read = self.kernel, fields_read(body)
+        inputs = tuple(param for param in self.nodes if param in read)
+        adding = replace(
+            Kernel(kernel.name, inputs, (Output(target, 0, unordered=True),), kernel.domain, body, loc=kernel.loc),
+            precision=kernel.precision,
+            called=kernel.called,
         )
-        total = ir.FieldParam(sums.hint, sums.type)
-        self.nodes[total] = added.node
-        big = kind.planes > SMALL_TENSOR
-        at = ir.Index("global", "element") if big else None
-        out = ir.FieldParam(f"{self.param.hint}_bar", kind)
-        statements, value = unscaled(total, scale, self.param, at)
-        body = (*statements, ir.Write(out, value, None, at))
-        domain = Domain(kind.field_shape, kind.planes if big else 1)
-        return self.called(f"adjoint_of_{self.kernel.name}", kind, out, body, domain)
+        return _scattered(Scatter(adding, self.param), [self.nodes[param] for param in inputs], self.loc)
 
     def keep(self, var: ir.Var) -> None:
         """Compute a value by a kernel of its own; the body then reads it."""
@@ -281,19 +264,94 @@ class _Adjoint:
 
     def called(self, name: str, kind: FieldType, out: ir.FieldParam | Output, body: ir.Block, domain: Domain) -> Field:
         """The result of a kernel with this body, on this grid."""
-        read = fields_read(body)
-        inputs = tuple(param for param in self.nodes if param in read)
-        output = out if isinstance(out, Output) else Output(out)
-        kernel = replace(
-            Kernel(name, inputs, (output,), domain, body, loc=self.kernel.loc, precision=self.kernel.precision),
-            looked=self.kernel.loc,
-            called=self.kernel.called,
-        )
-        kernel = relaxed(simplify(without_negatives(simplify(kernel))))
-        read = fields_read(kernel.body)
-        inputs = tuple(param for param in kernel.inputs if param in read)
-        kernel = verify(replace(kernel, inputs=inputs), Form.RECORDED)
-        return results_of(kernel, identity(kernel), tuple(self.nodes[p] for p in inputs), self.loc, [kind])[0]
+        return _called(self.kernel, self.nodes, self.loc, name, kind, out, body, domain)
+
+
+def _called(
+    source: Kernel,
+    nodes: Nodes,
+    loc: Loc | None,
+    name: str,
+    kind: FieldType,
+    out: ir.FieldParam | Output,
+    body: ir.Block,
+    domain: Domain,
+) -> Field:
+    """The result of a kernel that is made of another one."""
+    read = fields_read(body)
+    inputs = tuple(param for param in nodes if param in read)
+    output = out if isinstance(out, Output) else Output(out)
+    kernel = replace(
+        Kernel(name, inputs, (output,), domain, body, loc=source.loc, precision=source.precision),
+        looked=source.loc,
+        called=source.called,
+    )
+    kernel = relaxed(simplify(without_negatives(simplify(kernel))))
+    read = fields_read(kernel.body)
+    inputs = tuple(param for param in kernel.inputs if param in read)
+    kernel = verify(replace(kernel, inputs=inputs), Form.RECORDED)
+    return results_of(kernel, identity(kernel), tuple(nodes[p] for p in inputs), loc, [kind])[0]
+
+
+# --- places that data decide on -----------------------------------------------------------------------------------------
+
+
+def _scattered(of: Scatter, inputs: Sequence[Node], loc: Loc | None) -> Field:
+    """The sum of shares. It has the derivatives of a sum of floating numbers: those of the integers would be 0."""
+    nodes: Nodes = dict(zip(of.kernel.inputs, inputs, strict=True))
+    call = functools.partial(_called, of.kernel, nodes, loc)
+    domain, dtype, name = of.kernel.domain, own_dtype(of.param).name, of.kernel.name
+    body, most = of.greatest()
+    kind = FieldType(domain.shape, (domain.elements,) if domain.elements > 1 else (), dtype)
+    out, at = ir.FieldParam("most", kind), ir.Index("global", "element") if domain.elements > 1 else None
+    sizes = call(f"sizes_of_{name}", kind, out, (*body, ir.Write(out, most, None, at)), domain)
+    greatest = reduced("max", sizes, None) if kind.array_shape else sizes
+    scale = ir.FieldParam("scale", greatest.type)
+    size, out = ir.FieldParam("most", greatest.type), ir.FieldParam("scale", greatest.type)
+    nodes[size] = greatest.node
+    statements, value = scale_of(size, domain.threads)
+    body = (*statements, ir.Write(out, value))
+    nodes[scale] = call(f"scale_of_{name}", scale.type, out, body, Domain(Shape())).node
+    result = _from_integers(of, scale, nodes, call)
+    fields = [Field.of(node) for node in inputs]
+    return with_rule(result, name, fields, functools.partial(_pulled_shares, of), functools.partial(_pushed_shares, of))
+
+
+def _from_integers(of: Scatter, scale: ir.FieldParam, nodes: Nodes, call: Callable[..., Field]) -> Field:
+    sums, kind, name = sums_of(of.param), of.param.type, of.kernel.name
+    output = Output(sums, 0, unordered=True)
+    total = ir.FieldParam(sums.hint, sums.type)
+    nodes[total] = call(f"scatter_of_{name}", sums.type, output, of.added(sums, scale), of.kernel.domain).node
+    big = kind.planes > SMALL_TENSOR
+    at = ir.Index("global", "element") if big else None
+    out = ir.FieldParam(f"{of.param.hint}_bar", kind)
+    statements, value = unscaled(total, scale, of.param, at)
+    body = (*statements, ir.Write(out, value, None, at))
+    domain = Domain(kind.field_shape, kind.planes if big else 1)
+    return call(f"adjoint_of_{name}", kind, out, body, domain)
+
+
+def _pulled_shares(of: Scatter, inputs: Sequence[Field], result: Field, cotangent: Field) -> list[Field | None]:
+    """Cotangents of what shares are made of: each share has that of its place."""
+    loc = result.node.call.loc if isinstance(result.node, Result) else None
+    call = Call(of.kernel, "", tuple(field.node for field in inputs), loc)
+    smooth = [n for n, param in enumerate(of.kernel.inputs) if is_smooth(param)]
+    bars = pulled(call, of.kernel, {0: cotangent}, smooth)
+    return [bars.get(n) for n in range(len(inputs))]
+
+
+def _pushed_shares(
+    of: Scatter, inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]
+) -> Field | None:
+    """The sum of the shares' tangents."""
+    nodes = {n: field.node for n, field in enumerate(tangents) if field is not None}
+    by_value = frozenset(n for n, node in nodes.items() if isinstance(node, Leaf) and node.by_value)
+    pushed = linearized(of.kernel, frozenset(nodes), frozenset(), by_value)
+    if pushed.kernel is None:
+        return None
+    loc = result.node.call.loc if isinstance(result.node, Result) else None
+    moved = [*(inputs[n].node for n in pushed.inputs), *(nodes[n] for n in pushed.tangents)]
+    return _scattered(Scatter(pushed.kernel, of.param), moved, loc)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------------
@@ -306,7 +364,8 @@ def _check(kernel: Kernel, outputs: Sequence[Output]) -> None:
     for output in outputs:
         if output.initial is not None:
             raise _refused(kernel, f"it updates `{output.param.hint}` in memory, where threads read what others wrote")
-        _check_writes(kernel, output)
+        if not output.unordered:  # its writes are additions
+            _check_writes(kernel, output)
 
 
 def _refused(kernel: Kernel, why: str, loc: Loc | None = None) -> SemanticError:

@@ -1,8 +1,8 @@
 """Scatters: shares of places that data decide on are added there, in integers, so that their order does not matter.
 
 Shares are scaled by a power of two so that the greatest possible sum fits a 64-bit integer; the same bits follow on all devices.
-The unit is the greatest share times their number times 2⁻⁶²: what is rounded off is absolute. Where a share is infinite or NaN,
-all sums are NaN.
+The unit is the sum of the magnitudes of a thread's shares, the greatest of all threads, times the threads' number times 2⁻⁶²: what
+is rounded off is absolute. Where a share is infinite or NaN, all sums are NaN.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuop.base.records import dataclass
-from gpuop.gradients.kernels.transpose import Transposed
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, inside
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.types import FLOAT, HALF, INT, LONG, DType, FieldType, Type
-from gpuop.ir.visit import map_blocks, walk
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.types import DOUBLE, FLOAT, HALF, INT, LONG, DType, FieldType, Type
+from gpuop.ir.visit import map_blocks
 
 BITS = 61  # of the greatest sum
-MOST_SCALED = 100  # exponents of scales are within this distance of 0, so that their inverses are floats
+MOST_SCALED = {
+    FLOAT: 126,
+    DOUBLE: 1000,
+}  # exponents of scales are within this distance of 0, so that these are normal numbers
 
 
 def own_dtype(param: ir.FieldParam) -> DType:
@@ -34,10 +37,10 @@ def sums_of(param: ir.FieldParam) -> ir.FieldParam:
     )
 
 
-def without_scatters(body: ir.Block) -> ir.Block:
-    """The statements but for those that add up shares."""
-    left = (stmt for stmt in body if not isinstance(stmt, ir.Write))
-    return tuple(map_blocks(stmt, without_scatters) for stmt in left)
+def without_scatters(body: ir.Block, but: ir.FieldParam | None = None) -> ir.Block:
+    """The statements without those that add up shares, but for those of one target."""
+    left = (stmt for stmt in body if not isinstance(stmt, ir.Write) or stmt.field is but)
+    return tuple(map_blocks(stmt, lambda inner: without_scatters(inner, but)) for stmt in left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,35 +48,31 @@ class Scatter:
     """The shares of places of one field that data decide on.
 
     Attributes:
-        target: the field that stands for the sums in the body.
+        kernel: its writes to its output stand for additions to the sums.
         param: the field that was read.
     """
 
-    adjoint: Transposed
-    target: ir.FieldParam
+    kernel: Kernel
     param: ir.FieldParam
 
     @property
-    def count(self) -> int:
-        """A number that no place has more shares than: all threads may add to one."""
-        writes = sum(isinstance(stmt, ir.Write) and stmt.field is self.target for stmt in walk(self.adjoint.body))
-        domain = self.adjoint.kernel.domain
-        return max(writes * domain.threads, 1)
+    def target(self) -> ir.FieldParam:
+        """The field that stands for the sums."""
+        return self.kernel.outputs[0].param
 
     def greatest(self) -> tuple[ir.Block, ir.Expr]:
-        """The statements of the greatest magnitude among the shares of a thread; NaN where one is."""
+        """The statements of the sum of the magnitudes of a thread's shares, in all iterations of its loops."""
         kind = Type(own_dtype(self.param))
         most = ir.Var("most", kind, mutable=True)
 
-        def compared(write: ir.Write, out: list[ir.Stmt]) -> None:
+        def summed(write: ir.Write, out: list[ir.Stmt]) -> None:
             b = collector(out, write.loc)
+            total: ir.Expr = ir.Ref(most)
             for lane in b.lanes(b.cast(write.value, Type(kind.dtype, write.value.type.lanes))):
-                size = b.apply("fabs", lane)
-                greater = b.apply("gt", size, ir.Ref(most))
-                greater = b.apply("or", greater, b.apply("ne", size, size))
-                out.append(ir.Assign(most, b.apply("choose", greater, size, ir.Ref(most)), write.loc))
+                total = b.apply("add", total, b.apply("fabs", lane))
+            out.append(ir.Assign(most, total, write.loc))
 
-        body = (ir.Let(most, constant(0, kind.dtype)), *self.rewritten(self.adjoint.body, compared))
+        body = (ir.Let(most, constant(0, kind.dtype)), *self.rewritten(self.kernel.body, summed))
         return body, ir.Ref(most)
 
     def added(self, sums: ir.FieldParam, scale: ir.FieldParam) -> ir.Block:
@@ -89,7 +88,7 @@ class Scatter:
             test = b.all_of(tests)
             out += inner if test is None else [ir.If(test, tuple(inner), (), write.loc)]
 
-        return (*head, *self.rewritten(self.adjoint.body, update))
+        return (*head, *self.rewritten(self.kernel.body, update))
 
     def add(self, write: ir.Write, sums: ir.FieldParam, factor: ir.Expr, out: list[ir.Stmt]) -> None:
         b = collector(out, write.loc)
@@ -123,13 +122,14 @@ def _range(at: ir.Expr) -> tuple[int | None, int | None]:
     return number, number
 
 
-def scale_of(greatest: ir.FieldParam, count: int) -> tuple[ir.Block, ir.Expr]:
-    """The statements of the power of two that shares of this magnitude, so many of them, are multiplied by."""
+def scale_of(greatest: ir.FieldParam, threads: int) -> tuple[ir.Block, ir.Expr]:
+    """The statements of the power of two that shares are multiplied by; those of each of the threads add up to this at most."""
     out: list[ir.Stmt] = []
     b = collector(out)
     most = b.bind(ir.Read(greatest, Type(greatest.type.storage)))
-    exponent = b.apply("sub", BITS - count.bit_length(), b.apply("ilogb", most))
-    exponent = b.apply("min", b.apply("max", exponent, -MOST_SCALED), MOST_SCALED)
+    exponent = b.apply("sub", BITS - threads.bit_length(), b.apply("ilogb", most))
+    bound = MOST_SCALED[most.type.dtype]
+    exponent = b.apply("min", b.apply("max", exponent, -bound), bound)
     one = constant(1, most.type.dtype)
     scale = b.apply("choose", b.apply("eq", most, 0.0), one, b.apply("ldexp", one, exponent))
     difference = b.apply("sub", most, most)  # NaN of infinities too
