@@ -219,6 +219,9 @@ class _Checker:
             case ir.Lane() | ir.Pack():
                 if not self.vectors:
                     raise VerifyError("a vector survives lowering")
+                count = sum(arg.type.lanes for arg in operands(expr))
+                if isinstance(expr, ir.Pack) and count != expr.type.lanes:
+                    raise VerifyError(f"a {expr.type} of {count} components")
             case ir.Const() | ir.Index() | ir.Stride() | ir.Argument() | ir.Cast() | ir.Bits():
                 pass
             case _:

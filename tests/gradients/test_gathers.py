@@ -239,3 +239,33 @@ def test_three_axes(device, shape):
 
 def test_field_without_points():
     assert gp.grad(lambda u: (u * u).sum())(gp.ScalarField(np.zeros((0, 4)))).numpy().shape == (0, 4)
+
+
+@gp.operator
+def apart(f, offset, border):
+    return _readTensor(f, offset=offset, border=border) ** 2 + _readTensor(f)
+
+
+@pytest.mark.parametrize("number", ["zero", 2.0])
+@pytest.mark.parametrize("border", ["clamp", "wrap", "reflect"])
+@pytest.mark.parametrize("offset", [(-1, 2), (1, -5), (2, 1)])
+def test_places_outside_along_one_axis(offset, border, number):
+    """A border for each axis, and an offset that lies outside wholly along one of them: what is read there is a number."""
+
+    def array(a):
+        rows, columns = at(a, border, offset[0]), np.arange(2) + offset[1]
+        inside = (columns >= 0) & (columns < 2)
+        return np.where(inside, rows[:, np.clip(columns, 0, 1)], 0.0 if number == "zero" else number) ** 2 + a
+
+    check(lambda f: apart(f, offset, (border, number)), array, random(3, 2), make=gp.ScalarField)
+
+
+@gp.operator
+def wholly_apart(f, border):
+    return _readTensor(f, offset=(-1, 2), border=border) ** 2
+
+
+@pytest.mark.parametrize("number", ["zero", 2.0])
+def test_no_place_inside(number):
+    result = gp.grad(lambda f: wholly_apart(f, ("clamp", number)).sum())(gp.ScalarField(random(3, 2))).numpy()
+    np.testing.assert_array_equal(result, np.zeros((3, 2)))

@@ -127,6 +127,7 @@ CASES = [
     Case("total: float is assigned a int", (VARIABLE, Assign(TOTAL, ZERO)),
          (VARIABLE, Assign(TOTAL, Cast(ZERO, REAL)))),
     Case("plus is no row of the operator table", (Let(X, Apply("plus", (ONE, ONE), REAL)),), (Let(X, add(ONE, ONE)),)),
+    Case("a float2 of 3 components", (Let(V, Pack((ONE, ONE, ONE), PAIR)),), (Let(V, Pack((ONE, ONE), PAIR)),)),
     Case("add is mistyped", (Let(X, add(ONE, ZERO)),), (Let(X, add(ONE, ONE)),)),
     Case("add is mistyped", (Let(N, add(ONE, ONE, WHOLE)),), (Let(N, add(ZERO, ZERO, WHOLE)),)),
     Case("shl is mistyped", (Let(N, Apply("shl", (ZERO, ONE), WHOLE)),),

@@ -6,6 +6,7 @@ infinite where the arm is not taken, as that of a square root of 0, does not mee
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from gpuop.base.records import dataclass
@@ -78,6 +79,27 @@ def masked(b: Builder, value: ir.Expr, guard: Guard) -> ir.Expr:
     for condition in reversed(guard):
         value = b.apply("choose", condition, value, zero(value.type))
     return value
+
+
+def lane_of(b: Builder, share: Share, lane: int) -> Share:
+    """The share of one lane of a vector, where the conditions of that lane hold."""
+    return Share(b.lane(share.value, lane), tuple(b.lane(condition, lane) for condition in share.guard))
+
+
+def converted(b: Builder, share: Share, kind: Type) -> Share:
+    """A cotangent converted back; that of a scalar that was spread is the sum of the lanes', where any of them counts."""
+    value, guard = share.value, share.guard
+    if value.type.lanes > kind.lanes:
+        wide = tuple(condition for condition in guard if condition.type.lanes > 1)
+        guard = tuple(condition for condition in guard if condition.type.lanes == 1)
+        value = _over_lanes(b, "add", masked(b, value, wide))
+        counts = b.all_of(wide)
+        guard += () if counts is None else (_over_lanes(b, "or", counts),)
+    return Share(b.cast(value, kind), guard)
+
+
+def _over_lanes(b: Builder, op: str, value: ir.Expr) -> ir.Expr:
+    return functools.reduce(lambda x, y: b.apply(op, x, y), b.lanes(value))
 
 
 def zero(kind: Type) -> ir.Const:

@@ -19,7 +19,7 @@ from gpuop.gradients.kernels.loops import (
     storing,
 )
 from gpuop.gradients.kernels.places import Site, Sites
-from gpuop.gradients.kernels.shares import Cotangents, Key, Share, conjugate, masked, zero
+from gpuop.gradients.kernels.shares import Cotangents, Key, Share, conjugate, converted, lane_of, masked, zero
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import Builder, collector, constant
@@ -188,7 +188,7 @@ class _Transposition:
             case ir.Bits(arg=arg) | ir.Cast(arg=arg) if self.is_varied(arg):
                 if isinstance(expr, ir.Bits) or arg.type.kind != "f":
                     raise self.refusal("the bits of a number have no derivative; write the function that is meant")
-                self.add(arg, replace(bar, value=_converted(b, bar.value, arg.type)), bars)
+                self.add(arg, converted(b, bar, arg.type), bars)
             case ir.Lane(arg=arg, lane=lane):
                 self.add(arg, replace(bar, lane=lane), bars)
             case ir.Pack(args=args):
@@ -202,7 +202,7 @@ class _Transposition:
 
     def pack(self, args: Sequence[ir.Expr], bar: Share, bars: Cotangents, b: Builder) -> None:
         for lane, arg in enumerate(args):
-            self.add(arg, replace(bar, value=b.lane(bar.value, lane)), bars)
+            self.add(arg, lane_of(b, bar, lane), bars)
 
     def check_constant(self, expr: ir.Expr) -> None:
         """Refuse what no rule is for, if it depends on a wanted input."""
@@ -431,16 +431,6 @@ def _whole(site: Site) -> Site:
 
 def _type_of(site: Site) -> Type:
     return Type(site.field.type.storage, site.field.type.planes if site.element is None else 1)
-
-
-def _converted(b: Builder, value: ir.Expr, kind: Type) -> ir.Expr:
-    """A cotangent converted back; that of a scalar that was spread is the sum of the lanes'."""
-    if value.type.lanes > kind.lanes:
-        first, *others = b.lanes(value)
-        for other in others:
-            first = b.apply("add", first, other)
-        value = first
-    return b.cast(value, kind)
 
 
 def varied(body: ir.Block, wanted: frozenset[ir.FieldParam]) -> set[ir.Var | ir.Array]:
