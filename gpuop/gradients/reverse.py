@@ -97,8 +97,12 @@ def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
     several = isinstance(trace.result, (tuple, list))
     outputs = trace.fields(trace.result if several else (trace.result,))
 
-    def pull(cotangent: Any) -> tuple[Field | None, ...]:
-        bars = cotangent if several else (cotangent,)
+    def pull(*cotangent: Any) -> tuple[Field | None, ...]:
+        if len(cotangent) != 1:
+            raise SemanticError(
+                f"vjp: the pull of `{trace.name}` takes one cotangent, of the type of the result: a tuple where that is one"
+            )
+        bars = cotangent[0] if several else cotangent
         if not isinstance(bars, (tuple, list)) or len(bars) != len(outputs):
             raise SemanticError(
                 f"vjp: `{trace.name}` gives {len(outputs)} fields, so its cotangents are a tuple of as many"

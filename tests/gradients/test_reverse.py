@@ -304,3 +304,12 @@ def test_integer_arrays_and_numbers_are_refused():
             gp.SemanticError, match=r"is a number, which is a constant; give a `gp\.Parameter`, or an array"
         ):
             gp.grad(misfit, 1)(A, number)
+
+
+def test_pull_takes_one_cotangent():
+    _, pull = gp.vjp(lambda u: (u * 2, u * 3), gp.ScalarField(A))
+    with pytest.raises(
+        gp.SemanticError, match=r"takes one cotangent, of the type of the result: a tuple where that is one"
+    ):
+        pull(gp.ScalarField(A), gp.ScalarField(A))
+    np.testing.assert_allclose(pull((gp.ScalarField(A), gp.ScalarField(A)))[0].numpy(), 5 * A)
