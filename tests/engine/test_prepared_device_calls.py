@@ -332,6 +332,17 @@ def test_intermediate_values_are_in_memory_of_the_library(streams, prepared):
     assert prepared == [True] * 4
 
 
+def test_several_results_beside_intermediate_values(streams, prepared):
+    """The memory of intermediate values is no result."""
+    steps = gp.pipeline(optimize=False)(lambda a: ((gp.ScalarField(a) + 1) * 2, (gp.ScalarField(a) * 3 - 1) * 4))
+    for _ in range(3):
+        results = steps(DeviceArray(A))
+        assert isinstance(results, tuple) and len(results) == 2
+        same_bits(results[0].array, (A + 1) * 2)
+        same_bits(results[1].array, (A * 3 - 1) * 4)
+    assert prepared == [True]
+
+
 def test_values_of_the_queue_are_in_its_order(streams, prepared):
     """Memory of a field belongs to the queue, in whose order it is freed."""
     table = gp.ScalarField(A + 1)

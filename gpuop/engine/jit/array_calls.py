@@ -293,7 +293,7 @@ class DeviceCall(PipelineCall):
             new.append(NewArray((room,), library.byte, [*between.items()]))
         alone = all(isinstance(self.arguments[n], tuple) for n, _ in self.other_leaves)
         return PreparedStreamCall(
-            self.backend, plan, places, self.other_leaves, into, new, self.trace.several, library, alone
+            self.backend, plan, places, self.other_leaves, into, new, len(results), self.trace.several, library, alone
         )
 
     def _is_apart(self, out: Shared) -> bool:

@@ -63,7 +63,8 @@ class PreparedStreamCall:
         arguments: leaves of the caller's arrays.
         others: other leaves.
         results: places of results, if the caller has arrays for them.
-        new: other results, and intermediate values.
+        new: other results, then intermediate values.
+        count: of results.
         several: True if a tuple is returned.
         library: of the arrays.
         alone: True if the library has all memory that the kernels use.
@@ -76,6 +77,7 @@ class PreparedStreamCall:
     others: Sequence[tuple[int, Node]]
     results: Sequence[Place]
     new: Sequence[NewArray]
+    count: int
     several: bool
     library: StreamArrays
     alone: bool
@@ -118,7 +120,7 @@ class PreparedStreamCall:
         except BaseException:
             backend.keep(references)  # enqueued work may still use the arrays
             raise
-        results = outs if self.results else arrays
+        results = outs if self.results else arrays[: self.count]
         return tuple(results) if self.several else results[0]
 
     def _arrays(self, memory: dict[int, Buffer]) -> list[Any] | None:
