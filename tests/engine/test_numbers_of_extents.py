@@ -11,8 +11,6 @@ from gpuop import ndimage
 from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.engine.jit import sizes
-from gpuop.runtime.base.compiled import CompilingBackend
-from gpuop.runtime.devices import current
 
 rng = np.random.default_rng(29)
 SHAPES = [(70, 90), (81, 67), (66, 131), (97, 97), (129, 140), (75, 160)]
@@ -24,22 +22,6 @@ def auto(monkeypatch):
     """As users have it, but for jobs behind the calls."""
     monkeypatch.setattr(config, "specialize", "auto")
     monkeypatch.setattr(sizes, "later", lambda job: None)
-
-
-@pytest.fixture
-def built(monkeypatch):
-    """The kernels that drivers have built."""
-    if not isinstance(current(), CompilingBackend):
-        pytest.skip("no device compiles")
-    texts = []
-    build = type(current()).build
-
-    def counting(self, program, binary):
-        texts.extend(source.entry for source in program.sources)
-        return build(self, program, binary)
-
-    monkeypatch.setattr(type(current()), "build", counting)
-    return texts
 
 
 @gp.operator

@@ -19,7 +19,6 @@ from gpuop.base.system import LOWER
 from gpuop.dsl import *
 from gpuop.engine.jit import sizes
 from gpuop.runtime.base import background
-from gpuop.runtime.base.compiled import CompilingBackend
 from gpuop.runtime.devices import current
 
 rng = np.random.default_rng(23)
@@ -39,22 +38,6 @@ def edges(image):
 def wanted_edges(x):
     wide = np.pad(x, ((2, 0), (0, 1)), "reflect")
     return abs(wide[2:, 1:] - wide[:-2, :-1]) * 2, x.sum(axis=1), x.max()
-
-
-@pytest.fixture
-def built(monkeypatch):
-    """The kernels that drivers have built."""
-    if not isinstance(current(), CompilingBackend):
-        pytest.skip("no device compiles")
-    texts = []
-    build = type(current()).build
-
-    def counting(self, program, binary):
-        texts.extend((source.entry, source.extents, source.threads) for source in program.sources)
-        return build(self, program, binary)
-
-    monkeypatch.setattr(type(current()), "build", counting)
-    return texts
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.dsl import *
+from tests.frameworks.diffusion import diffused, halved
 
 jax = pytest.importorskip("jax")
 gj = pytest.importorskip("gpuop.jax")
@@ -18,19 +18,6 @@ def numbers_of_64_bits():
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", False)
-
-
-@gp.operator
-def laplacian(u):
-    total = _readTensor(u, offset=(-1, 0), border="wrap") + _readTensor(u, offset=(1, 0), border="wrap")
-    total += _readTensor(u, offset=(0, -1), border="wrap") + _readTensor(u, offset=(0, 1), border="wrap")
-    return total - 4.0 * _readTensor(u)
-
-
-@gp.pipeline
-def diffused(image, rate):
-    u = gp.ScalarField(image)
-    return u + gp.ScalarField(rate) * laplacian(u) * u
 
 
 def diffused_by_jax(image, rate):
@@ -116,16 +103,8 @@ def test_messages():
         gj.wrap(diffused_by_jax)
     with pytest.raises(gp.SemanticError, match="this call has none; call the pipeline itself"):
         wrapped(1.0, 2.0)
-    with pytest.raises(gp.SemanticError, match=r"test_jax\.py"):  # at the user's line
+    with pytest.raises(gp.SemanticError, match=r"diffusion\.py"):  # at the user's line
         wrapped(jnp.asarray(IMAGE), "fast")
-
-
-@gp.operator
-def halved(u):
-    value = _var(_readTensor(u))
-    with _while(value > 1.0):
-        value @= value * 0.5
-    return value
 
 
 def test_what_has_no_gradient_is_refused():

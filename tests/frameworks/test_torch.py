@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.dsl import *
+from tests.frameworks.diffusion import diffused, halved
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gpuop.torch")
@@ -20,19 +20,6 @@ PLACES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 @pytest.fixture(params=PLACES)
 def place(request):
     return request.param
-
-
-@gp.operator
-def laplacian(u):
-    total = _readTensor(u, offset=(-1, 0), border="wrap") + _readTensor(u, offset=(1, 0), border="wrap")
-    total += _readTensor(u, offset=(0, -1), border="wrap") + _readTensor(u, offset=(0, 1), border="wrap")
-    return total - 4.0 * _readTensor(u)
-
-
-@gp.pipeline
-def diffused(image, rate):
-    u = gp.ScalarField(image)
-    return u + gp.ScalarField(rate) * laplacian(u) * u
 
 
 def diffused_by_torch(image, rate):
@@ -207,14 +194,6 @@ def test_messages():
     with pytest.raises(gp.SemanticError) as empty:
         wrapped(1.0, 2.0)
     assert "this call has none; call the pipeline itself" in str(empty.value)
-
-
-@gp.operator
-def halved(u):
-    value = _var(_readTensor(u))
-    with _while(value > 1.0):
-        value @= value * 0.5
-    return value
 
 
 def test_what_has_no_gradient_is_refused_in_the_backward_pass():
