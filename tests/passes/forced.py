@@ -139,6 +139,29 @@ def together(f):
     _writeTensor(_out1, _scanGroup(value, "add", over="column"))
 
 
+@gp.operator(dynamic=False)
+def upside_down(f, border):
+    """What lies before and behind a point of the row that is as far from the last one."""
+    there = _rows - 1 - _row
+    return _readTensor(f, there, _column + 3, border=border) + 2 * _readTensor(f, there, _column - 6, border=border)
+
+
+def turning(x: np.ndarray, border: str) -> np.ndarray:
+    return away(x[::-1], 0, 3, border=border) + 2 * away(x[::-1], 0, -6, border=border)
+
+
+@gp.operator(dynamic=False)
+def of_its_row(f, border):
+    """A point's value, and numbers of its row and its column from tables of as many."""
+    rows = _constantArray(WEIGHTS[: f.type.field_shape[0]])
+    columns = _constantArray(WEIGHTS[-f.type.field_shape[1] :])
+    return _readTensor(f) + rows[_row] * columns[_column]
+
+
+def of_rows(x: np.ndarray, border: str) -> np.ndarray:
+    return x + np.outer(WEIGHTS[: x.shape[0]], WEIGHTS[-x.shape[1] :])
+
+
 def in_groups(x: np.ndarray) -> np.ndarray:
     """The sum of each group, and of those before each point in its row, itself too."""
     sums = np.zeros_like(x)
@@ -164,6 +187,7 @@ class Forced:
     Attributes:
         parameters: what is pinned.
         patches: limits that are about speed, and what they are instead.
+        views: of what the fields are, by turns; schedules of stages refuse kernels that begin with a view.
     """
 
     method: Method | None
@@ -171,12 +195,15 @@ class Forced:
     grids: tuple[tuple[int, ...], ...]
     parameters: Parameters = field(default_factory=dict)
     patches: tuple[tuple[Any, str, Any], ...] = ()
+    views: tuple[str, ...] = ("whole", "a slice", "reversed", "strided", "transposed")
 
 
+WEIGHTS = np.arange(3, 99, dtype=np.int32)
 SMALL = ((1, 1), (1, 2), (2, 1), (3, 2), (1, 9), (7, 1), (5, 12), (9, 33))
 LONG = ((1, 129), (2, 131), (3, 134), (9, 145), (4, 7))  # rows that are long enough for words, and one that is not
 VOLUMES = ((1, 1, 1), (1, 2, 4), (3, 1, 8), (2, 3, 12), (5, 7, 5), (6, 3, 16), (1, 9, 20))
 LAYERS = (((-1, 0, 0), (0, 1, -1), (1, -1, 1)), ((0, -1, 0), (1, 0, 0), (0, 0, 1)))
+RIGHT = ((0, 0), (1, 1))
 AROUND, DOWN, ACROSS = ((-1, 2), (0, 0), (2, -1), (1, 1)), ((-2, 0), (0, 0), (3, 0)), ((0, -2), (0, 3), (0, 0))
 FAR = ((-9, 0), (0, 13), (4, -11))  # farther than small grids are large
 BYTES = (Case(brightest, brightened, "uint8"), Case(differing, different, "uint8"))
@@ -186,7 +213,13 @@ FORCED: dict[str, Forced] = {
         ROLL, (stencils(AROUND), stencils(FAR), stencils(AROUND, dtype="uint8"), stencils(DOWN, dtype="float64")), SMALL,
         {"columns": 4, "rows": 3, "turn": 2, "width": 32},
     ),
-    "roll of stages": Forced(ROLL, (stencils(DOWN, AROUND), stencils(AROUND, AROUND, dtype="float32")), SMALL, {"rows": 3}),
+    "roll of stages": Forced(
+        ROLL, (stencils(DOWN, AROUND), stencils(AROUND, AROUND, dtype="float32")), SMALL, {"rows": 3}, views=("whole",)
+    ),
+    "roll of stages in columns": Forced(
+        ROLL, (stencils(DOWN, AROUND), stencils(AROUND, RIGHT), stencils(AROUND, AROUND, dtype="float32")),
+        ((5, 12), (9, 33)), {"rows": 3, "columns": 4}, views=("whole",),
+    ),
     "tile": Forced(
         TILE, (stencils(AROUND, DOWN), stencils(DOWN, ACROSS), stencils(ACROSS, AROUND, DOWN), stencils(FAR)), (*SMALL, (21, 70)),
         TINY_TILES, ((tile, "STORED", 1e9),),
@@ -204,6 +237,10 @@ FORCED: dict[str, Forced] = {
     ),
     "ragged words": Forced(UNALIGNED_WORDS, BYTES, LONG, {}, ((unaligned_words, "GAIN", 9),)),
     "shifted rows": Forced(SHIFTED_ROWS, tuple(Case(shifted, shifting, dtype) for dtype in ("int32", "uint8")), SMALL),
+    "shifted rows at ends": Forced(
+        SHIFTED_ROWS, tuple(Case(upside_down, turning, dtype) for dtype in ("int32", "uint8")), ((3, 5), (5, 16), (3, 64)),
+        views=("whole",),
+    ),
     "privatize": Forced(
         PRIVATIZE, (Case(lambda f, border: counted(f), lambda x, border: counts(x)),), (*SMALL, (40, 31)), {},
         ((privatize, "WORTH", 0), (privatize, "LEAST", 1), (privatize, "POINTS", (5, 1))),
@@ -216,6 +253,9 @@ FORCED: dict[str, Forced] = {
         tuple(Case(lambda f, border: f * 2 + 1, lambda x, border: (x * 2 + 1).astype(x.dtype), dtype)
               for dtype in ("int32", "uint8", "float64")),
         (*SMALL, (4, 4), (1, 64), (16, 17)),
+    ),
+    "points of a thread by tables": Forced(
+        None, (Case(of_its_row, of_rows),), ((5, 12), (1, 65), (7, 37), (35, 51)), views=("whole",)
     ),
     "group sums": Forced(
         None,
@@ -246,9 +286,8 @@ def given(forced: Forced, case: Case, view: str, grid: tuple[int, ...]) -> np.nd
 def drawn(name: str, border: str) -> Iterator[tuple[Case, str, tuple[int, ...]]]:
     """For each grid a program and a view, by turns, so that all pairs come together over the borders."""
     forced, turn = FORCED[name], CHECKED.index(border)
-    for k, grid in enumerate(forced.grids):
-        views = list(VIEWS)
-        yield forced.cases[(k + turn) % len(forced.cases)], views[(k + turn) % len(views)], grid
+    for k, grid in enumerate(forced.grids, turn):
+        yield forced.cases[k % len(forced.cases)], forced.views[k % len(forced.views)], grid
 
 
 @contextmanager

@@ -109,6 +109,9 @@ MUTATIONS: dict[str, Mutation] = {
     "roll: columns outside are those of a point beside": Mutation(
         ghost_points.GhostPoints, "_columns", "self._inside(view, k)", "self._inside(view, k) + 1", "roll of stages"
     ),
+    "roll: columns outside are those of a thread that there is not": Mutation(
+        ghost_points.GhostPoints, "_columns", "threads - 1 - thread", "threads - thread", "roll of stages in columns"
+    ),
     "roll: a stage runs a row less ahead": Mutation(
         register_windows.Windows, "_place_stage", "self.early[view.reader] + ahead - rows[0]",
         "self.early[view.reader] + ahead - rows[0] - 1", "roll of stages",
@@ -132,6 +135,12 @@ MUTATIONS: dict[str, Mutation] = {
     "shifted rows: a column more is within a row": Mutation(
         shifted_rows.ShiftedRows, "are_within", "end - self.thread.count", "end - self.thread.count + 1", "shifted rows"
     ),
+    "shifted rows: whole accesses reach behind the end of a row": Mutation(
+        shifted_rows.ShiftedRows, "sides", "field_shape[-1] - high", "field_shape[-1] + high", "shifted rows at ends", proof=True,
+    ),
+    "shifted rows: whole accesses begin before a row": Mutation(
+        shifted_rows.ShiftedRows, "sides", "max(limits[0], -low)", "max(limits[0], 0)", "shifted rows at ends", proof=True,
+    ),
     "privatize: a point more is inside of the last group": Mutation(
         strips.GroupStrips, "along", "(count - 1) * size", "(count - 2) * size", "privatize", proof=True,
     ),
@@ -144,6 +153,9 @@ MUTATIONS: dict[str, Mutation] = {
     "points of a thread: threads are a point apart less": Mutation(
         Coarsening, "first_point", 'Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)',
         'Apply("mul", (COLUMN, constant(count - 1, INT)), COLUMN.type)', "points of a thread",
+    ),
+    "points of a thread: those behind the last have a position of their own": Mutation(
+        Coarsening, "positions", "self.points - 1", "self.points", "points of a thread by tables"
     ),
 }  # fmt: skip
 
