@@ -141,7 +141,7 @@ def together(f):
 
 @gp.operator(dynamic=False)
 def upside_down(f, border):
-    """What lies before and behind a point of the row that is as far from the last one."""
+    """Values before and behind a point of the row that is as far from the last one."""
     there = _rows - 1 - _row
     return _readTensor(f, there, _column + 3, border=border) + 2 * _readTensor(f, there, _column - 6, border=border)
 
