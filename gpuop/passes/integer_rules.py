@@ -1,17 +1,19 @@
 """Simplification of integer arithmetic by ranges: quotients, remainders and limits without effect are removed.
 
-Quotients and remainders of a linear index, `row * 64 + column`, become its parts again.
+Quotients and remainders of a linear index, `row * 64 + column`, become its parts again. A number between limits
+that is compared with one of them is a number without limits in an order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import interval
 from gpuop.ir.build import constant, fold
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Expr, Let, Ref, Stmt, Var
+from gpuop.ir.nodes import Apply, Const, Expr, Let, Ref, Stmt, Var
 from gpuop.ir.ops import OPS
 from gpuop.passes.ranges import Ranges, fits
 
@@ -50,6 +52,8 @@ class IntegerRules:
             self.operations[stmt.var] = stmt.value
 
     def simpler(self, expr: Apply) -> Expr:
+        if expr.op in ORDERS and expr.args[0].type.integer and expr.args[0].type.lanes == 1:
+            return self.equality(expr) or expr
         if not expr.type.integer or expr.type.lanes > 1:
             return expr
         result = RULES[expr.op](self, *expr.args) if expr.op in RULES else None
@@ -130,6 +134,37 @@ class IntegerRules:
                 return number
         return None
 
+    # --- equality with a limit ----------------------------------------------------------------------------------
+
+    def equality(self, expr: Apply) -> Apply | None:
+        """Equality of a number between limits with one of them, as an order: `max(min(x, 7), 0) == 7` is x >= 7.
+
+        PTXAS of CUDA 13 tests 0 <= x <= 7 instead, on sm_90 and sm_100 (`VIMNMX.RELU` with a predicate).
+        """
+        x, limit = expr.args if self.operation(expr.args[0]) else expr.args[::-1]
+        match self.operation(x):
+            case Apply(op="add" | "sub" as sign, args=(y, Const(value=k))) if (n := self.value(limit)) is not None:
+                (least, most), k = self.ranges.range(y), int(k) if sign == "add" else -int(k)
+                if y.type == x.type and fits((min(least + k, n - k), max(most + k, n - k)), x.type.dtype):
+                    return self.equality(replace(expr, args=(y, constant(n - k, x.type.dtype))))
+            case Apply(op="min" | "max" as op, args=(y, bound)) if y.type == bound.type == limit.type:
+                return self.limited(expr, op, y, bound, limit) or self.limited(expr, op, bound, y, limit)
+        return None
+
+    def limited(self, expr: Apply, op: str, x: Expr, bound: Expr, limit: Expr) -> Apply | None:
+        """Equality of an extreme of a number and a bound with a limit; None where it has no simpler form."""
+        if bound == limit:
+            return Apply(ORDERS[expr.op][op], (x, limit), expr.type)
+        ends, limits = self.ranges.range(bound), self.ranges.range(limit)
+        if ends[1] < limits[0] if op == "max" else limits[1] < ends[0]:  # the bound is never the limit
+            return self.equality(replace(expr, args=(x, limit)))
+        match self.operation(x):
+            case Apply(op="min" | "max" as inner, args=args) if inner != op and limit in args:
+                if ends[1] <= limits[0] if op == "max" else limits[1] <= ends[0]:
+                    y = args[1] if args[0] == limit else args[0]
+                    return Apply(ORDERS[expr.op][inner], (self.bind(Apply(op, (y, bound), y.type)), limit), expr.type)
+        return None
+
     # --- operands and digits ----------------------------------------------------------------------------------------------
 
     def operation(self, expr: Expr) -> Apply | None:
@@ -190,6 +225,8 @@ class IntegerRules:
         return self.bind(result) if isinstance(result, Apply) else result
 
 
+# the order that equality with a limit is, by operation
+ORDERS = {"eq": {"min": "ge", "max": "le"}, "ne": {"min": "lt", "max": "gt"}}
 RULES: dict[str, Callable[[IntegerRules, Expr, Expr], Expr | None]] = {
     "div": IntegerRules.quotient,
     "mod": IntegerRules.rest,
