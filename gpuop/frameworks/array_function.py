@@ -51,6 +51,10 @@ class FrameworkFunction:
         self.is_several = isinstance(result, tuple)
         return list(result) if self.is_several else [result]
 
+    def write(self, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Put the results for arrays of one library into other arrays; `is_several` has to be told before."""
+        self.function(*arrays, out=tuple(outs) if self.is_several else outs[0])
+
     def result_types(self, specs: Sequence[Spec]) -> tuple[FieldType, ...]:
         """The types of the results for arrays of these shapes and dtypes; nothing runs."""
         with _lock:
@@ -72,13 +76,19 @@ class FrameworkFunction:
         """The function over one more leading axis of the batched arrays."""
         return array_function(f"{self.name}|map {_mask(batched)}")
 
+    def narrowed(self) -> FrameworkFunction:
+        """The function whose results have numbers of 32 bits instead of 64."""
+        return array_function(f"{self.name}|narrow")
+
     def derived(self, name: str, what: str) -> FrameworkFunction:
         """The function that the last part of a name describes."""
         verb, *masks = what.split(" ")
         flags = [[digit == "1" for digit in mask] for mask in masks]
-        like, more = self.function, 0 if verb == "map" else sum(flags[-1])
+        like, more = self.function, sum(flags[-1]) if verb in ("pull", "push") else 0
         if verb == "map":
             function = vmap(like, tuple(0 if flag else None for flag in flags[0]))
+        elif verb == "narrow":
+            function = _narrowed(like)
         else:
             function = self._pull(*flags) if verb == "pull" else self._push(*flags)
         return FrameworkFunction(name, _pipeline(function, like, verb, self.count + more), self.count + more)
@@ -122,6 +132,23 @@ def _pipeline(function: Callable[..., Any], like: Pipeline, what: str, count: in
     derived.__module__ = like.function.__module__  # what it captures is looked at, as of any function of that module
     derived.__signature__ = inspect.Signature([inspect.Parameter(f"array_{n}", kind) for n in range(count)])  # type: ignore[attr-defined]
     return pipeline(precision=like.precision, optimize=like.optimize)(derived)
+
+
+NARROW = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+
+
+def _narrowed(function: Pipeline) -> Callable[..., Any]:
+    def narrow(*arrays: Any) -> Any:
+        result = function(*arrays)
+        if isinstance(result, tuple):
+            return tuple(_narrow(each) for each in result)
+        return _narrow(result)
+
+    return narrow
+
+
+def _narrow(field: Field) -> Field:
+    return field.astype(NARROW[field.dtype]) if field.dtype in NARROW else field
 
 
 def _mask(flags: Sequence[bool]) -> str:

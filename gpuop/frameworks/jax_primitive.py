@@ -12,15 +12,17 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.buffer_callback import Buffer, ExecutionContext, buffer_callback
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from gpuop.base.errors import SemanticError, described
 from gpuop.engine.jit.pipeline import Pipeline
 from gpuop.frameworks.array_function import array_function, function_of
-from gpuop.frameworks.placement import on_host
+from gpuop.frameworks.placement import has_cuda, on_cuda, on_host
 from gpuop.gradients.values import is_differentiable
 from gpuop.ir.types import FieldType
+from gpuop.runtime.cuda.xla_arrays import XlaArray, in_stream
 
 call_p = Primitive("gpuop_call")
 call_p.multiple_results = True
@@ -32,8 +34,9 @@ def wrap(pipeline: Any) -> Callable[..., Any]:
         blur = gpuop.jax.wrap(gaussian)
         jax.grad(lambda image: (blur(image, sigma=2.0) ** 2).sum())(image)
 
-    Derivatives are gpuop's, of the user's own kernels, and fused, in both modes and of any order. Kernels run on OpenCL's CPU
-    device, or else on the reference device; the arrays of other devices are copied there and back.
+    Derivatives are gpuop's, of the user's own kernels, and fused, in both modes and of any order. Arrays of CUDA are used in place,
+    on their device and in the stream of XLA; those of the CPU on OpenCL's CPU device, or else on the reference device. Arrays of
+    other devices are copied to the host and back.
 
     Args:
         pipeline: a `gp.pipeline`; each array that it takes is one of JAX, or of NumPy, here, and what is no array is a constant.
@@ -70,6 +73,8 @@ def _called(pipeline: Pipeline, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     constants = tuple(value for value, place in zip(values, places, strict=True) if not place)
     mask = "".join("1" if place else "0" for place in places)
     function = function_of(pipeline, mask, constants, tuple(kwargs))
+    if not jax.config.jax_enable_x64:
+        function = function.narrowed()
     results = call_p.bind(*map(jax.numpy.asarray, arrays), function=function.name)
     return tuple(results) if function.is_several else results[0]
 
@@ -79,22 +84,44 @@ def _kinds(function: str, arrays: Sequence[Any]) -> tuple[FieldType, ...]:
 
 
 def _abstract(*arrays: Any, function: str) -> list[jax.core.ShapedArray]:
-    shapes = [(kind.array_shape, jax.dtypes.canonicalize_dtype(kind.array_dtype)) for kind in _kinds(function, arrays)]
-    return [jax.core.ShapedArray(shape, dtype) for shape, dtype in shapes]
+    return [jax.core.ShapedArray(kind.array_shape, kind.array_dtype) for kind in _kinds(function, arrays)]
 
 
-def _computed(function: str, dtypes: Sequence[Any], arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """The results for arrays of NumPy; a callback of JAX calls nothing of JAX."""
-    host = [np.asarray(array) for array in arrays]
-    with on_host():
-        results = array_function(function)(host)
-    return [result.astype(dtype, copy=False) for result, dtype in zip(results, dtypes, strict=True)]
+def _specs(function: str, arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+    return [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in _abstract(*arrays, function=function)]
 
 
-def _by_callback(*arrays: Any, function: str) -> list[Any]:
-    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in _abstract(*arrays, function=function)]
-    dtypes = [shape.dtype for shape in shapes]
-    return list(jax.pure_callback(lambda *xs: _computed(function, dtypes, xs), shapes, *arrays))
+def _by_copies(*arrays: Any, function: str) -> list[Any]:
+    """The call where gpuop has no device for the arrays: they go to the host and back."""
+
+    def computed(*copies: Any) -> list[Any]:
+        with on_host():
+            return array_function(function)([np.asarray(copy) for copy in copies])
+
+    return list(jax.pure_callback(computed, _specs(function, arrays), *arrays))
+
+
+def _in_place(*arrays: Any, function: str) -> list[Any]:
+    """The call by a callback that gets the memory of arrays and results; it calls nothing of JAX."""
+
+    def compute(context: ExecutionContext, outs: Sequence[Buffer], *args: Buffer) -> None:
+        with on_host():
+            array_function(function).write(list(map(np.asarray, args)), list(map(np.asarray, outs)))
+
+    return list(buffer_callback(compute, _specs(function, arrays))(*arrays))
+
+
+def _in_stream(*arrays: Any, function: str) -> list[Any]:
+    """The same for arrays of CUDA, in the stream of XLA; nothing waits."""
+    if not has_cuda():
+        return _by_copies(*arrays, function=function)
+
+    def compute(context: ExecutionContext, outs: Sequence[Buffer], *args: Buffer) -> None:
+        stream = context.stream
+        with on_cuda(args[0].__dlpack_device__()[1]), in_stream(stream):
+            array_function(function).write([XlaArray(a, stream) for a in args], [XlaArray(a, stream) for a in outs])
+
+    return list(buffer_callback(compute, _specs(function, arrays))(*arrays))
 
 
 def _push(primals: Sequence[Any], tangents: Sequence[Any], function: str) -> tuple[list[Any], list[Any]]:
@@ -139,9 +166,15 @@ def _mapped(arrays: Sequence[Any], dims: Sequence[Any], function: str) -> tuple[
     return results, [0] * len(results)
 
 
+@functools.partial(jax.jit, static_argnames="function")
+def _eager(*arrays: Any, function: str) -> list[Any]:
+    return call_p.bind(*arrays, function=function)  # type: ignore[no-any-return]
+
+
 call_p.def_abstract_eval(_abstract)
-call_p.def_impl(jax.jit(_by_callback, static_argnames="function"))
-mlir.register_lowering(call_p, mlir.lower_fun(_by_callback, multiple_results=True))
+call_p.def_impl(_eager)
+for platform, lowered in ((None, _by_copies), ("cpu", _in_place), ("cuda", _in_stream)):
+    mlir.register_lowering(call_p, mlir.lower_fun(lowered, multiple_results=True), platform)
 ad.primitive_jvps[call_p] = _push
 ad.primitive_transposes[call_p] = _transposed
 batching.primitive_batchers[call_p] = _mapped

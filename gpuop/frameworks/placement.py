@@ -22,6 +22,12 @@ def on_cuda(ordinal: int) -> AbstractContextManager[Any]:
 
 
 @functools.cache
+def has_cuda() -> bool:
+    """Return whether kernels can run on a device of CUDA."""
+    return any(device.name.startswith("cuda") and device.problem is None for device in devices())
+
+
+@functools.cache
 def _host() -> str:
     names = [device.name for device in devices() if "opencl:cpu" in device.aliases]
     return names[0] if names else "reference"

@@ -373,3 +373,13 @@ def test_threads_have_values_of_their_own(streams, prepared):
     for each in threads:
         each.join()
     assert not wrong and all(prepared)
+
+
+def test_libraries_without_memory_for_intermediate_values(streams, prepared):
+    """Memory of the queue's is used in the order of the queue."""
+    streams.has_memory = False
+    chain = gp.pipeline(optimize=False)(lambda a: (gp.ScalarField(a) * 2 + 1) * 3)
+    for _ in range(3):
+        streams.order.clear()
+        same_bits(chain(DeviceArray(A)).array, (A * 2 + 1) * 3)
+    assert streams.order == [("follow", 5), ("run", 0), ("lead", 5)] and all(prepared)

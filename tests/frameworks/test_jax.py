@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.frameworks.array_function import FrameworkFunction
 from tests.frameworks.diffusion import diffused, halved
 
 jax = pytest.importorskip("jax")
@@ -91,11 +92,63 @@ def test_constants_and_several_results():
     np.testing.assert_allclose(slope, np.full_like(IMAGE, 2.5))
 
 
+@gp.pipeline
+def doubled(image):
+    return gp.ScalarField(image).astype("float64") * 2.0, np.argmax(gp.ScalarField(image))
+
+
 def test_numbers_of_32_bits():
     jax.config.update("jax_enable_x64", False)
     image = jnp.asarray(IMAGE, "float32")
     assert wrapped(image, jnp.asarray(0.3)).dtype == np.float32
     assert jax.grad(lambda image: wrapped(image, jnp.asarray(0.3)).sum())(image).dtype == np.float32
+    twice, place = jax.jit(gj.wrap(doubled))(image)
+    assert (twice.dtype, place.dtype) == (np.float32, np.int32)
+    np.testing.assert_array_equal(twice, IMAGE.astype("f") * 2)
+    assert place == IMAGE.argmax()
+    slope = jax.grad(lambda image: gj.wrap(doubled)(image)[0].sum())(image)
+    assert slope.dtype == np.float32 and (slope == 2).all()
+
+
+@gp.pipeline(optimize=False)
+def stepwise(image):
+    return (gp.ScalarField(image) * 2.0 + 1.0) * 0.25
+
+
+def test_loops_of_jax():
+    """The memory of arguments and results is that of XLA, which uses it again from turn to turn."""
+    f = gj.wrap(stepwise)
+    image = expected = jnp.asarray(IMAGE)
+    many = jax.jit(lambda image: jax.lax.fori_loop(0, 9, lambda _, u: f(f(u)), image))
+    for _ in range(18):
+        expected = (expected * 2.0 + 1.0) * 0.25
+    for _ in range(3):
+        np.testing.assert_array_equal(many(image), expected)
+    steps = jax.grad(lambda image: jax.lax.scan(lambda u, _: (f(u), None), image, length=3)[0].sum())(image)
+    np.testing.assert_array_equal(steps, np.full_like(IMAGE, 0.125))
+
+
+def test_numbers_and_empty_arrays():
+    f = gj.wrap(stepwise)
+    assert f(jnp.asarray(3.0)) == 1.75
+    assert f(jnp.zeros((0, 3))).shape == (0, 3)
+
+
+def test_calls_take_the_memory_of_arrays(monkeypatch):
+    """Each call gets the memory of XLA for its results, and none is copied."""
+    if jax.devices()[0].platform != "cpu":
+        pytest.skip("addresses of the host")
+    addresses, image = [], jnp.asarray(np.zeros((64, 64)))
+    write = FrameworkFunction.write
+    monkeypatch.setattr(
+        FrameworkFunction,
+        "write",
+        lambda self, arrays, outs: (
+            addresses.append((arrays[0].ctypes.data, outs[0].ctypes.data)) or write(self, arrays, outs)
+        ),
+    )
+    result = jax.jit(gj.wrap(stepwise))(image)
+    assert addresses == [(image.unsafe_buffer_pointer(), result.unsafe_buffer_pointer())]
 
 
 def test_messages():

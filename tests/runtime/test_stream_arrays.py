@@ -12,6 +12,7 @@ import pytest
 from gpuop.runtime.cuda.driver import Active
 from gpuop.runtime.cuda.memory import CudaMemory
 from gpuop.runtime.cuda.stream_arrays import CupyArrays, NumbaArrays, TorchArrays
+from gpuop.runtime.cuda.xla_arrays import XlaArray, XlaArrays, in_stream
 
 
 class Memory:
@@ -156,6 +157,36 @@ def test_arrays_of_numba(numba):
     assert arrays.place(array)[0] == 0
     numba.config.CUDA_PER_THREAD_DEFAULT_STREAM = 1
     assert NumbaArrays(Memory(), 1).direct(NumbaArrays(Memory(), 1).stream()) is None
+
+
+def xla_array(stream):
+    facts = {"data": (4096, False)}
+    return XlaArray(SimpleNamespace(shape=(2, 3), dtype=np.dtype("f"), __cuda_array_interface__=facts), stream)
+
+
+def test_arrays_of_xla():
+    arrays, array, memory = XlaArrays(Memory(), 1), xla_array(99), []
+    assert arrays.place(array) == (4096, ()) and arrays.place(np.zeros(3))[0] == 0
+    facts = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "strides": None, "version": 3, "stream": 99}
+    assert array.__cuda_array_interface__ == facts
+    assert xla_array(0).__cuda_array_interface__["stream"] == 1  # the legacy stream, as the protocol has it
+    lent = SimpleNamespace(__dlpack__=lambda stream: memory.append(stream))
+    assert array.written(lent) is array and memory == [99]
+    arrays.memory.allocate = lambda kind: kind.nbytes
+    assert arrays.empty((1024,), arrays.byte) == (1024, 1024) and not arrays.has_memory
+
+
+def test_the_stream_of_xla():
+    """A call is in the stream of its thread alone."""
+    arrays, elsewhere = XlaArrays(Memory(), 1), []
+    with in_stream(99):
+        with in_stream(7):
+            assert arrays.stream() == 7
+        assert arrays.stream() == 99
+        thread = threading.Thread(target=lambda: elsewhere.append(arrays.stream()))
+        thread.start()
+        thread.join()
+    assert arrays.stream() is None and elsewhere == [None]
 
 
 def test_the_stream_of_pytorch(torch):

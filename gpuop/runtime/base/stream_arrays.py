@@ -22,9 +22,11 @@ class StreamArrays(ABC):
 
     Attributes:
         byte: the library's dtype of bytes.
+        has_memory: False if memory of `empty` is in the order of the queue, not of the current stream.
     """
 
     byte: Any
+    has_memory = True
 
     @abstractmethod
     def stream(self) -> int | None:

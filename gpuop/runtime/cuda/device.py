@@ -49,6 +49,7 @@ from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.cuda.stages import CudaStages
 from gpuop.runtime.cuda.stream import CudaMark
 from gpuop.runtime.cuda.stream_arrays import LIBRARIES
+from gpuop.runtime.cuda.xla_arrays import XlaArrays
 
 
 def missing() -> str | None:
@@ -185,7 +186,7 @@ class Cuda(CompilingBackend):
         )
 
     def arrays_of(self, library: str) -> StreamArrays | None:
-        access = LIBRARIES.get(library)
+        access = XlaArrays if library == "gpuop" else LIBRARIES.get(library)
         return None if access is None else access(self.memory, self.ordinal)
 
     def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Any]]:
