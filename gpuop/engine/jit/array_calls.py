@@ -291,7 +291,9 @@ class DeviceCall(PipelineCall):
         between, room = prepared.places_between()
         if room:
             new.append(NewArray((room,), library.byte, [*between.items()]))
-        alone = (library.has_memory or not room) and all(isinstance(self.arguments[n], tuple) for n, _ in self.other_leaves)
+        alone = (library.has_memory or not room) and all(
+            isinstance(self.arguments[n], tuple) for n, _ in self.other_leaves
+        )
         return PreparedStreamCall(
             self.backend, plan, places, self.other_leaves, into, new, len(results), self.trace.several, library, alone
         )
