@@ -160,9 +160,13 @@ class IntegerRules:
             return self.equality(replace(expr, args=(x, limit)))
         match self.operation(x):
             case Apply(op="min" | "max" as inner, args=args) if inner != op and limit in args:
+                y = self.bind(Apply(op, (args[1] if args[0] == limit else args[0], bound), x.type))
+                reached = Apply(ORDERS[expr.op][inner], (y, limit), expr.type)
                 if ends[1] <= limits[0] if op == "max" else limits[1] <= ends[0]:
-                    y = args[1] if args[0] == limit else args[0]
-                    return Apply(ORDERS[expr.op][inner], (self.bind(Apply(op, (y, bound), y.type)), limit), expr.type)
+                    return reached
+                # limits that may cross: the outer one has the last word
+                apart = Apply(ORDERS[expr.op][inner], (limit, bound), expr.type)
+                return Apply("and" if expr.op == "eq" else "or", (self.bind(reached), self.bind(apart)), expr.type)
         return None
 
     # --- operands and digits ----------------------------------------------------------------------------------------------

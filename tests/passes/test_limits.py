@@ -29,12 +29,16 @@ ORDERS = {
     "three": lambda x, n, low, high: low(high(low(x, 7), 0), 9) == 7,
     "unknown": lambda x, n, low, high: high(low(x, high(n, 0)), 0) == high(n, 0),
     "unknown, the other way": lambda x, n, low, high: low(high(x, low(n, 9)), 9) == low(n, 9),
+    "unknown limits that may cross": lambda x, n, low, high: high(low(x, n), 0) == n,
+    "unknown, not": lambda x, n, low, high: high(low(x, n), 0) != n,
+    "unknown, upside down": lambda x, n, low, high: low(high(x, n), 5) == n,
+    "unknown, upside down, not": lambda x, n, low, high: low(high(x, n), 5) != n,
 }
 OTHERS = {
+    "unknown and unknown": lambda x, n, low, high: high(low(x, n), n - 3) == n - 3,
     "inside": lambda x, n, low, high: high(low(x, 7), 0) == 5,
     "limits that cross": lambda x, n, low, high: high(low(x, 2), 5) == 2,
     "limits that cross, the other": lambda x, n, low, high: high(low(x, 2), 5) == 5,
-    "unknown limits that may cross": lambda x, n, low, high: high(low(x, n), 0) == n,
     "overflow": lambda x, n, low, high: high(x, 2147483640) + 7 == -2147483642,
 }
 FORMS = ORDERS | OTHERS
