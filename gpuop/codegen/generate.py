@@ -129,11 +129,12 @@ def _written(source: Source) -> list[Any]:
         sorted(source.needs),
         source.shared,
         source.tables,
+        sorted(source.structures),
     ]
 
 
 def _read(facts: list[Any]) -> Source:
-    entry, text, threads, group, arguments, inputs, fills, users, lines, needs, shared, tables = facts
+    entry, text, threads, group, arguments, inputs, fills, users, lines, needs, shared, tables, structures = facts
     return Source(
         entry,
         text,
@@ -146,6 +147,7 @@ def _read(facts: list[Any]) -> Source:
         frozenset(needs),
         tuple(shared),
         tables,
+        structures=frozenset(structures),
     )
 
 

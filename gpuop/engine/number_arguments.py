@@ -81,7 +81,7 @@ def kernel_with_inputs(op: Op) -> tuple[Launchable, str, int]:
     if numbers is None:
         return op.kernel, op.identity, 0
     positions = range(len(numbers.numbers))
-    identity, make = numbers.with_inputs(positions)
+    identity, make = numbers.with_inputs(positions, tables=False)  # a Parameter changes them where they are
     return _kernels.find(identity, make), identity, len(numbers.inputs(positions))
 
 
@@ -117,7 +117,7 @@ def _with_arguments(what: Program, each: list[KernelNumbers | None], by_op: list
         if numbers is None or not positions:
             ops.append(op)
             continue
-        identity, make = numbers.with_inputs(positions)
+        identity, make = numbers.with_inputs(positions, tables=True)
         own = []
         for item in numbers.inputs(positions):
             value = max(types) + 1

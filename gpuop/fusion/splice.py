@@ -121,7 +121,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
                 captured[param] = registers[value]
             else:
                 if value not in inputs:  # a new one: equal operators share their kernel and its parameters
-                    inputs[value] = FieldParam(param.hint, param.type, param.by_value)
+                    inputs[value] = FieldParam(param.hint, param.type, param.by_value, param.table)
                 fields[param] = inputs[value]
         produced = list(zip(op.kernel.written, op.outputs, strict=True))
         own = {param: intermediates[value] for param, value in produced if value in intermediates}

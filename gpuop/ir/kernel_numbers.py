@@ -36,8 +36,8 @@ class NumberInput:
     positions: tuple[int, ...]
     by_value: bool
 
-    def param(self) -> ir.FieldParam:
-        return ir.FieldParam("numbers", self.type, self.by_value)
+    def param(self, tables: bool) -> ir.FieldParam:
+        return ir.FieldParam("numbers", self.type, self.by_value, tables and not self.by_value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +98,34 @@ class KernelNumbers:
     def _in_memory(self, n: int, many: bool) -> bool:
         return many and not self.roles[n].startswith(OUTSIDE)
 
-    def with_inputs(self, positions: Sequence[int]) -> tuple[str, Callable[[], Kernel]]:
-        """The identity of the kernel whose numbers at these positions are inputs, and what makes it."""
-        fixed = [repr(value) for n, value in enumerate(self.values) if n not in set(positions)]
-        identity = sha256("\n".join((self.text, repr(tuple(positions)), *fixed)).encode()).hexdigest()
-        return identity, lambda: self._made(positions)
+    def with_inputs(self, positions: Sequence[int], tables: bool) -> tuple[str, Callable[[], Kernel]]:
+        """The identity of the kernel whose numbers at these positions are inputs, and what makes it.
 
-    def _made(self, positions: Sequence[int]) -> Kernel:
+        Args:
+            tables: numbers in memory are those of one array of the host, which a launch may be passed.
+        """
+        fixed = [repr(value) for n, value in enumerate(self.values) if n not in set(positions)]
+        identity = sha256("\n".join((self.text, repr((tuple(positions), tables)), *fixed)).encode()).hexdigest()
+        return identity, lambda: self._made(positions, tables)
+
+    def _made(self, positions: Sequence[int], tables: bool) -> Kernel:
         filled: list[Any] = list(self.numbers)
         params: list[ir.FieldParam] = []
         first: list[ir.Stmt] = []
-        tables: dict[ir.Array, ir.FieldParam] = {}
+        arrays: dict[ir.Array, ir.FieldParam] = {}
         for each in self.inputs(positions):
-            params.append(each.param())
+            params.append(each.param(tables))
             for plane, n in enumerate(each.positions):
                 number = self.numbers[n]
                 if isinstance(number, ir.Array):
-                    tables[number] = params[-1]
+                    arrays[number] = params[-1]
                 elif each.by_value:
                     filled[n] = ir.Argument(params[-1], plane, number.type)
                 else:
                     variable = ir.Var("number", number.type)
                     first.append(ir.Let(variable, _element(params[-1], ir.Const(plane, Type(INT)))))
                     filled[n] = ir.Ref(variable)
-        body = (*first, *_Filled(filled, tables).block(self.body))
+        body = (*first, *_Filled(filled, arrays).block(self.body))
         return replace(self.kernel, inputs=(*self.kernel.inputs, *params), body=body)
 
 

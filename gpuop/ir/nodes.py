@@ -37,11 +37,16 @@ class Var:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldParam:
-    """A field that the kernel reads or writes. `by_value` inputs are scalar arguments, not buffers."""
+    """A field that the kernel reads or writes.
+
+    by_value: the input is scalar arguments, not a buffer.
+    table: the input is a few numbers that the host has, and devices may have them in constant memory.
+    """
 
     hint: str
     type: FieldType
     by_value: bool = False
+    table: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,7 @@ class KernelText:
         self.named = dict(kernel.named)
         self.lines.append(f"kernel {kernel.name if self.hints else ''} [{self.grid(None, str(kernel.domain))}] {facts}")
         for param in kernel.inputs:
-            how = f"{' by value' * param.by_value}{' dynamic' * (param in kernel.dynamic)}"
+            how = f"{' by value' * param.by_value}{' table' * param.table}{' dynamic' * (param in kernel.dynamic)}"
             self.lines.append(f"in {self.name(param)}: {self.grid(param, str(param.type))}{how}")
         for output in kernel.outputs:
             over = "" if output.over is None else f" over {self.name(output.over)}"

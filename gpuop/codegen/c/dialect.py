@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ class Dialect:
         kernel: the qualifiers of an entry point, with `{threads}` of a work-group, and behind a comma `Kernel.resident`; and with
             `{group}`, which is `fixed_group` where a kernel knows its work-groups.
         pointer: a buffer argument, with `{const}`, `{type}`, `{restrict}` and `{name}`.
+        constant_pointer: that of a table in constant memory of a GPU; "" where there is no such argument.
+        structure: a table that is passed by value, with `{type}`, `{n}` and `{name}`, whose member `at` is loaded from.
+        argument_bytes: most bytes of the arguments of a kernel with structures; 0 where none are passed.
         restrict: the qualifier of pointers to memory that no other argument points to.
         types: C names of scalar types that are spelled differently.
         position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
@@ -91,6 +95,9 @@ class Dialect:
     int_position: str = ""
     fixed_group: str = ""
     rolled: str = ""
+    constant_pointer: str = ""
+    structure: str = ""
+    argument_bytes: int = 0
 
     def type(self, c: str) -> str:
         return self.types.get(c, c)
@@ -132,6 +139,7 @@ class Source:
         shared: text before the kernel that other kernels may share.
         tables: whether it has tables of this kernel, whose names others may have.
         extents: extents that the text does not contain, passed after the arguments.
+        structures: the positions of tables among the arguments that are passed by value.
     """
 
     entry: str
@@ -146,11 +154,12 @@ class Source:
     shared: tuple[str, ...] = ()
     tables: bool = False
     extents: tuple[int, ...] = ()
+    structures: frozenset[int] = frozenset()
 
     @cached_property
     def direct(self) -> bool:
         """True if it is passed buffers alone, one for each argument."""
-        return not self.extents and not any(param.by_value for param in self.arguments)
+        return not (self.extents or self.structures or any(param.by_value for param in self.arguments))
 
     @property
     def own(self) -> str:
@@ -173,15 +182,27 @@ class Source:
         """The text with line numbers."""
         return "\n".join(f"{n:4d}  {line}" for n, line in enumerate(self.text.splitlines(), 1))
 
-    def flattened(self, arguments: Sequence[Any], buffer: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
-        """Passed numbers, one by one, and the position of each argument; `buffer` converts a buffer."""
+    def flattened(
+        self,
+        arguments: Sequence[Any],
+        buffer: Callable[[Any], Any],
+        structure: Callable[[Any], Any] = attrgetter("table"),
+    ) -> tuple[list[Any], list[int]]:
+        """Passed numbers, one by one, and the position of each argument.
+
+        Args:
+            buffer, structure: convert a buffer that is passed by its address, and one that is passed by value.
+        """
         if self.direct:
             return list(map(buffer, arguments)), list(range(len(arguments)))
         flat: list[Any] = []
         starts = []
-        for param, argument in zip(self.arguments, arguments, strict=True):
+        for n, (param, argument) in enumerate(zip(self.arguments, arguments, strict=True)):
             starts.append(len(flat))
-            flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
+            if n in self.structures:
+                flat.append(structure(argument))
+            else:
+                flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
         return [*flat, *self._passed_extents], starts
 
     @cached_property

@@ -33,6 +33,7 @@ class Expressions:
         self.types: set[str] = set()  # distinct from those of the language
         self.threads: dict[str, str] = {}  # names of axes whose threads are not points
         self.flat: set[ir.FieldParam] = set()  # fields whose points are counted along one axis
+        self.structures: frozenset[ir.FieldParam] = frozenset()  # tables that are passed by value
         self.streamed: set[ir.FieldParam] = set()  # outputs whose vectors are written past the caches
 
     def stored(self, store: ir.Store) -> str:
@@ -186,7 +187,7 @@ class Expressions:
         return self.dialect.bits.format(type=self.type(result), name=result.dtype.c, x=x, source=self.type(arg))
 
     def load(self, load: ir.Load) -> tuple[str, int]:
-        name = self.names.of(load.memory)
+        name = self.names.of(load.memory) + (".at" if load.memory in self.structures else "")
         if isinstance(load.memory, ir.FieldParam) and load.type.dtype is HALF:
             return self.dialect.load_half.format(pointer=name, offset=self.text(load.index[0])), CALL
         return name + "".join(f"[{self.text(i)}]" for i in load.index), CALL

@@ -43,6 +43,9 @@ from gpuop.passes.swar.packed_lanes import LANES
 from gpuop.passes.vectorization_legality import scatters
 
 CALLED = re.compile(r"(\w+)[(<]")
+CONSTANT_BYTES = (
+    1 << 13
+)  # of a table, so that eight of them, as many as every device takes, are in the least constant memory
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
 
 
@@ -54,6 +57,7 @@ class Printer(Statements):
         self.e.streamed = streamed(kernel)
         self.large = {field for field in kernel.written if is_streamed(kernel, field)}
         self.rising = rising(kernel)
+        self.e.structures = structures(kernel, self.dialect.argument_bytes)
         self.ids: dict[tuple[str, str], str] = {}  # names of positions that are said to be ints, by kind and axis
         self.rolled = rolled(kernel) if self.dialect.rolled else set()
         self.read_back = {s.memory for s in walk(kernel.body) if isinstance(s, Atomic) and s.op == "read"}
@@ -105,6 +109,7 @@ class Printer(Statements):
             self.needs(),
             shared,
             bool(tables),
+            structures=frozenset(n for n, param in enumerate(kernel.inputs) if param in self.e.structures),
         )
 
     def needs(self) -> frozenset[str]:
@@ -171,7 +176,10 @@ class Printer(Statements):
     def signature(self) -> None:
         parameters: list[str] = []
         for param in self.kernel.inputs:
-            parameters += self.by_value(param) if param.by_value else [self.pointer(param, "const ")]
+            if param in self.e.structures:
+                parameters.append(self.structure(param))
+            else:
+                parameters += self.by_value(param) if param.by_value else [self.pointer(param, "const ")]
         parameters += [self.pointer(param, "") for param in self.kernel.written]
         parameters += [f"const int {name}" for name in self.extents.values()]
         group = self.kernel.work_group
@@ -187,6 +195,10 @@ class Printer(Statements):
         type_ = self.dialect.type("float" if storage is HALF else storage.c)
         return [f"const {type_} {self.e.argument(param, k)}" for k in range(param.type.planes)]
 
+    def structure(self, param: FieldParam) -> str:
+        kind = self.dialect.type(self.storage(param).c)
+        return self.dialect.structure.format(type=kind, n=param.type.planes, name=self.e.names.of(param))
+
     def storage(self, param: FieldParam) -> DType:
         """Return the type of a parameter's elements: on devices without double their bits."""
         words = param.type.storage is DOUBLE and not self.kernel.machine.has_fp64
@@ -197,7 +209,14 @@ class Printer(Statements):
         self.e.doubles |= storage is DOUBLE
         restrict = "" if param in self.kernel.shared_memory or param in self.read_back else self.dialect.restrict
         kind = self.dialect.type(storage.c)
-        return self.dialect.pointer.format(const=const, type=kind, restrict=restrict, name=self.e.names.of(param))
+        form = self.dialect.constant_pointer if self.in_constant_memory(param) else self.dialect.pointer
+        return form.format(const=const, type=kind, restrict=restrict, name=self.e.names.of(param))
+
+    def in_constant_memory(self, param: FieldParam) -> bool:
+        """True for a table on a GPU whose language has such arguments."""
+        target, few = self.kernel.target, param.type.nbytes <= CONSTANT_BYTES
+        on_gpu = target is not None and target.device == "gpu" and bool(self.dialect.constant_pointer)
+        return param.table and on_gpu and few and param not in self.kernel.shared_memory
 
     def field(self, param: FieldParam) -> None:
         """The layout of a field, as constants named after it."""
@@ -332,6 +351,19 @@ class Printer(Statements):
             f"({along[0]} / {columns * rows})",
         )
         return text.replace(along[dimension], counted[dimension])
+
+
+def structures(kernel: Kernel, most: int) -> frozenset[FieldParam]:
+    """The tables that are passed by value: as many as go into the bytes of arguments, but none that vectors are loaded from."""
+    wide = {stmt.field for stmt in walk(kernel.body) if isinstance(stmt, Wide)}
+    others = (param.type.planes if param.by_value else 1 for param in (*kernel.inputs, *kernel.written))
+    room = most - 8 * (sum(others) + sum(map(len, dict(kernel.named).values())))
+    result = set()
+    for param in kernel.inputs:
+        if param.table and param not in wide and param not in kernel.shared_memory and param.type.nbytes <= room:
+            result.add(param)
+            room -= param.type.nbytes
+    return frozenset(result)
 
 
 def open_strides(extents: list[str], together: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.cuda import atomics, packed_words, saturation
 
+ARGUMENT_BYTES = 4096  # that every driver takes
 OPTIONS = ("--std=c++17", "--fmad=false")
 
 LOAD_HALF = """
@@ -58,6 +59,14 @@ __device__ inline float unpack_half(unsigned short code)
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(code));
     return x;
 }
+"""
+BY_VALUE = """
+// numbers that are passed by value
+template <class T, int n>
+struct by_value
+{
+    T at[n];
+};
 """
 NEIGHBOURS = """
 // neighbouring values in memory, aligned so that one access takes them all
@@ -225,6 +234,8 @@ CUDA = Dialect(
     name="CUDA C++",
     kernel='extern "C" __global__ void __launch_bounds__({threads})',
     pointer="{const}{type} *{restrict}{name}",
+    structure="const __grid_constant__ by_value<{type}, {n}> {name}",
+    argument_bytes=ARGUMENT_BYTES,
     restrict="__restrict__ ",
     types={
         "uchar": "unsigned char", "char": "signed char", "ushort": "unsigned short", "uint": "unsigned int", "long": "long long",
@@ -271,7 +282,8 @@ CUDA = Dialect(
         "saturate": saturation.SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF,
         "round_double": ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
         "low_short": LOW.format(bits=16, type="short", name="low_short"), "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF,
-        "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
+        "by_value": BY_VALUE, "remquo_bits": REMQUO, "neighbours": NEIGHBOURS,
+        "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
         "ballot": BALLOT,
         "loaded": LOADED, "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
         "nan_min": NAN_EXTREME.format(name="min"), "nan_max": NAN_EXTREME.format(name="max"),

@@ -122,6 +122,7 @@ OPENCL = Dialect(
     kernel="__kernel {group}void",
     fixed_group="__attribute__((reqd_work_group_size({}, {}, {}))) ",
     pointer="__global {const}{type} *{restrict}{name}",
+    constant_pointer="__constant {const}{type} *{restrict}{name}",
     restrict="restrict ",
     types={},
     position={

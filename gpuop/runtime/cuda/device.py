@@ -17,7 +17,7 @@ from gpuop.base.errors import DeviceError
 from gpuop.base.finalizers import WeakValues
 from gpuop.base.trace import HostSpan
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
-from gpuop.codegen.cuda.dialect import OPTIONS
+from gpuop.codegen.cuda.dialect import ARGUMENT_BYTES, OPTIONS
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
@@ -134,6 +134,8 @@ class Cuda(CompilingBackend):
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         buffer = self.empty(kind)
         self.write(buffer, planes)
+        if not kind.field_shape and kind.nbytes <= ARGUMENT_BYTES:
+            buffer.table = planes.tobytes()
         return buffer
 
     @as_device_errors

@@ -91,18 +91,31 @@ class KernelLaunch(Launch):
 
 
 class Arguments:
-    """The arguments of a kernel in memory, and the table of their addresses for CUDA."""
+    """The arguments of a kernel in memory, and the table of their addresses for CUDA.
+
+    Attributes:
+        cells: addresses and scalars.
+        structures: arguments of more bytes, by their number.
+    """
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.cells = (ctypes.c_uint64 * max(len(values), 1))()
         base = ctypes.addressof(self.cells)
         self.table = (ctypes.c_uint64 * max(len(values), 1))(*(base + 8 * k for k in range(len(values))))
         self.address = ctypes.addressof(self.table)
+        self.structures: dict[int, ctypes.Array[ctypes.c_uint64]] = {}
         for k, value in enumerate(values):
             self.set(k, value)
 
     def set(self, number: int, value: Any) -> None:
-        """Set an address, or a NumPy scalar."""
+        """Set an address, a NumPy scalar, or the bytes of a structure."""
+        if isinstance(value, bytes):
+            memory = self.structures.get(number)
+            if memory is None:
+                memory = self.structures[number] = (ctypes.c_uint64 * -(-len(value) // 8))()
+                self.table[number] = ctypes.addressof(memory)
+            ctypes.memmove(memory, value, len(value))
+            return
         self.cells[number] = value if isinstance(value, int) else int.from_bytes(value.tobytes(), "little")
 
     def set_numbers(self, first: int, param: FieldParam, numbers: Argument) -> None:
@@ -163,6 +176,7 @@ class CudaLaunches(LaunchList):
     Attributes:
         cells: of each value, the places of its address among the arguments of all kernels.
         scalars: by-value arguments: the value, the parameter, and the place of the first of its numbers.
+        structures: tables that are passed by value: the value, and its place.
         idle: arguments in memory that no run uses, with the tables of all kernels and the numbers that they have.
     """
 
@@ -172,6 +186,7 @@ class CudaLaunches(LaunchList):
         self.memory, self.launches = memory, launches
         self.cells: dict[int, list[int]] = {}
         self.scalars: list[tuple[int, FieldParam, int]] = []
+        self.structures: list[tuple[int, int]] = []
         self.flat: list[Any] = []  # the arguments of all kernels; addresses are set at each run
         self.kernels: list[tuple[int, tuple[int, ...], int]] = []  # function, size, and the place of the first argument
         for each in launches:
@@ -182,9 +197,12 @@ class CudaLaunches(LaunchList):
 
     def _add(self, source: Source, function: LoadedFunction, numbers: Sequence[int]) -> None:
         self.kernels.append((int(function.handle), (*size_of(source.threads, source.group), 0), len(self.flat)))
-        flat, starts = source.flattened([(0,) * p.type.planes if p.by_value else 0 for p in source.arguments], int)
-        for number, param, start in zip(numbers, source.arguments, starts, strict=True):
-            if param.by_value:
+        nothing = [(0,) * p.type.planes if p.by_value else 0 for p in source.arguments]
+        flat, starts = source.flattened(nothing, int, int)
+        for n, (number, param, start) in enumerate(zip(numbers, source.arguments, starts, strict=True)):
+            if n in source.structures:
+                self.structures.append((number, len(self.flat) + start))
+            elif param.by_value:
                 self.scalars.append((number, param, len(self.flat) + start))
             else:
                 self.cells.setdefault(number, []).append(len(self.flat) + start)
@@ -196,7 +214,7 @@ class CudaLaunches(LaunchList):
         except IndexError:
             arguments = Arguments(self.flat)
             tables = [arguments.address + 8 * first for _, _, first in self.kernels]
-            numbers = [None] * len(self.scalars)
+            numbers = [None] * (len(self.scalars) + len(self.structures))
         cells, values, stream = arguments.cells, {**values, **memory}, stream or self.memory.handle
         for number, places in self.cells.items():
             address = values[number].address
@@ -206,6 +224,10 @@ class CudaLaunches(LaunchList):
             if values[number] is not numbers[k]:
                 arguments.set_numbers(place, param, values[number])
                 numbers[k] = values[number]
+        for k, (number, place) in enumerate(self.structures, len(self.scalars)):
+            if values[number].table is not numbers[k]:
+                numbers[k] = values[number].table
+                arguments.set(place, numbers[k])
         for each, (function, size, _), table in zip(self.launches, self.kernels, tables, strict=True):
             if each.program.source.fills:
                 fill_outputs(self.memory, each.program.source, each.pick(values), stream)

@@ -28,9 +28,14 @@ STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the
 
 
 class Block:
-    """Device memory, freed when no reference is left. `int()` of it is its address."""
+    """Device memory, freed when no reference is left. `int()` of it is its address.
 
-    __slots__ = ("__weakref__", "address")
+    Attributes:
+        table: the bytes of a table that was uploaded, which kernels are passed by value; other memory has none.
+    """
+
+    __slots__ = ("__weakref__", "address", "table")
+    table: bytes
 
     def __init__(self, address: int) -> None:
         self.address = address
@@ -46,6 +51,11 @@ class ForeignBlock:
 
     def __init__(self, owner: Buffer) -> None:
         self.owner, self.address = owner, int(owner)
+
+    @property
+    def table(self) -> bytes:
+        result: bytes = self.owner.table
+        return result
 
     def __int__(self) -> int:
         return self.address

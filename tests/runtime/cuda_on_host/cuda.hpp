@@ -17,6 +17,7 @@
 #define __constant__
 #define __shared__ static __attribute__((section("shared_memory")))
 #define __align__(n) __attribute__((aligned(n)))
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
 #define __CUDACC_VER_MAJOR__ 13

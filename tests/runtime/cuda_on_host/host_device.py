@@ -96,7 +96,7 @@ class CudaOnHost(CompilingBackend, Reference):
         if program.code is None:
             return
         note_launch(source.entry, f"{source.threads} in groups of {source.group}")
-        flat, _ = source.flattened(arguments, lambda buffer: np.uint64(buffer.ctypes.data))
+        flat, _ = source.flattened(arguments, lambda buffer: np.uint64(buffer.ctypes.data), np.array)
         cells = [np.array(value) for value in flat]
         table = (ctypes.c_void_p * max(len(cells), 1))(*(cell.ctypes.data for cell in cells))
         wrong = program.code.run(table, size_of(source.threads, source.group))
