@@ -85,7 +85,8 @@ def cotangents(outputs: Sequence[tuple[Node, Field]], wanted: Sequence[Node]) ->
             continue
         positions = [n for n, node in enumerate(step.inputs) if node in active]
         for n, field in sorted(_pulled(step, bars, positions).items(), reverse=True):
-            shares.setdefault(step.inputs[n], []).append(field)
+            if step.inputs[n] in active:  # rules have shares of constants too
+                shares.setdefault(step.inputs[n], []).append(field)
     return [added(shares[node]) if node in shares else None for node in wanted]
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
-from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
+from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.lib.linalg.matrices import MatrixArguments, loop, swap
 
 SWEEPS = 24  # over all pairs of columns; a matrix of 32 needs about ten
@@ -71,6 +72,8 @@ def _eigh(a: Any, triangle: str, vectors: bool) -> Any:
             matrices.write(k._out1, size, size, lambda i, j: basis[i, j])
 
     results = matrices.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
+    for result, name in zip(results, ("values", "vectors"), strict=False):
+        with_rule(result, "eigh", [as_field(a)], None, Late(f"linalg.eigh {name}", (triangle,)))
     return tuple(results) if vectors else results[0]
 
 
@@ -187,6 +190,8 @@ def _qr(a: Any, mode: str) -> Any:
         matrices.write(second, count, columns, lambda i, j: matrix[i, j])
 
     results = matrices.call(body, [(count, columns)] if mode == "r" else [(rows, count), (count, columns)], mode)
+    for result, factor in zip(results, mode.upper() if mode == "r" else "QR", strict=True):
+        with_rule(result, "qr", [as_field(a)], None, Late(f"linalg.qr {factor}", (mode,)))
     return results[0] if mode == "r" else tuple(results)
 
 

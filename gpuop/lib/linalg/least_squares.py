@@ -6,6 +6,7 @@ from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import UnsupportedError
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
@@ -52,6 +53,10 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
     tensors = [solution, (several,), (), (min(rows, columns),)]
     body = _Nearest(matrices, several, float(share)).body
     x, rest, rank, values = matrices.call(body, tensors, (share, vectors))
+    sides, left = (rcond, vectors), as_field(a)
+    with_rule(x, "lstsq", [left, right], None, Late("linalg.lstsq pushed", sides))
+    with_rule(rest, "lstsq", [left, right], None, Late("linalg.lstsq residuals", sides))
+    with_rule(values, "lstsq", [left], None, Late("linalg.svd S"))
     return x, rest if rows > columns else _none(matrices), rank.astype("int32"), values
 
 

@@ -45,7 +45,7 @@ def det(a: Any) -> Any:
         loop(0, matrices.rows, more, matrices.rows)
         k._writeTensor(k._out0, matrices.shifted(sign, power))
 
-    return with_rule(matrices.call(body, [()])[0], "det", [as_field(a)], Late("linalg.det pulled"))
+    return with_rule(matrices.call(body, [()])[0], "det", [as_field(a)], None, Late("linalg.det pushed"))
 
 
 def slogdet(a: Any) -> SlogdetResult:
@@ -83,7 +83,8 @@ def _slogdet(a: Any) -> Any:
         k._writeTensor(k._out0, sign)
         k._writeTensor(k._out1, total)
 
-    return tuple(matrices.call(body, [(), ()], real=(1,)))
+    results = zip(matrices.call(body, [(), ()], real=(1,)), ("sign", "logabsdet"), strict=True)
+    return tuple(with_rule(r, "slogdet", [as_field(a)], None, Late(f"linalg.slogdet {name}")) for r, name in results)
 
 
 @takes_arrays("a")
@@ -108,7 +109,8 @@ def inv(a: Any) -> Any:
         substituted(matrices, matrix, inverse, size)
         matrices.write(k._out0, size, size, lambda i, j: inverse[i, j])
 
-    return with_rule(matrices.call(body, [(size, size)])[0], "inv", [as_field(a)], Late("linalg.inv pulled"))
+    result = matrices.call(body, [(size, size)])[0]
+    return with_rule(result, "inv", [as_field(a)], Late("linalg.inv pulled"), Late("linalg.inv pushed"))
 
 
 @takes_arrays("a", "b")
@@ -140,7 +142,8 @@ def solve(a: Any, b: Any) -> Any:
         substituted(matrices, matrix, solution, columns)
         matrices.write(k._out0, size, columns, lambda i, j: solution[i, j])
 
-    return matrices.call(body, [tuple(shape)])[0]
+    pull, push = (Late(f"linalg.solve {mode}", (vectors,)) for mode in ("pulled", "pushed"))
+    return with_rule(matrices.call(body, [tuple(shape)])[0], "solve", [as_field(a), right], pull, push)
 
 
 def eliminated(matrices: MatrixArguments, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
@@ -224,7 +227,8 @@ def cholesky(a: Any, upper: bool = False) -> Any:
         loop(0, size, column, size)
         matrices.write(k._out0, size, size, lambda i, j: triangular(matrices, matrix, i, j, upper))
 
-    return matrices.call(body, [(size, size)], upper)[0]
+    push = Late("linalg.cholesky pushed", (upper,))
+    return with_rule(matrices.call(body, [(size, size)], upper)[0], "cholesky", [as_field(a)], None, push)
 
 
 def divide(array: Any, place: Any, by: Any) -> None:

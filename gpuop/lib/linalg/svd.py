@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import gpuop.dsl as k
 from gpuop.base.errors import UnsupportedError
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.lib.linalg.jacobi import SWEEPS, in_order, pairs, rotate, rotation
@@ -59,7 +60,7 @@ def svdvals(x: Any) -> Any:
         values = RotatedColumns(matrices).lengths()
         loop(0, count, lambda n: k._writeTensorElement(k._out0, values[n], n), count)
 
-    return matrices.call(body, [(count,)])[0]
+    return with_rule(matrices.call(body, [(count,)])[0], "svdvals", [as_field(x)], None, Late("linalg.svd S"))
 
 
 @takes_arrays("a")
@@ -78,7 +79,11 @@ def _svd(a: Any, full: bool) -> Any:
         loop(0, count, lambda n: k._writeTensorElement(k._out1, values[n], n), count)
         matrices.write(k._out2, right, columns, lambda i, j: other[j, i])
 
-    return tuple(matrices.call(body, [(rows, left), (count,), (right, columns)], full))
+    results = matrices.call(body, [(rows, left), (count,), (right, columns)], full)
+    for result, name in zip(results, SVDResult._fields, strict=True):
+        push = Late(f"linalg.svd {name}", () if name == "S" else (full,))
+        with_rule(result, "svd", [as_field(a)], None, push)
+    return tuple(results)
 
 
 class RotatedColumns:
@@ -225,7 +230,8 @@ def pinv(a: Any, rcond: Any = None) -> Any:
 
         matrices.write(k._out0, columns, rows, at)
 
-    return matrices.call(body, [(columns, rows)], share)[0]
+    push = Late("linalg.pinv pushed", (rcond,))
+    return with_rule(matrices.call(body, [(columns, rows)], share)[0], "pinv", [as_field(a)], None, push)
 
 
 def times(array: Any, place: Any, factor: Any) -> None:
