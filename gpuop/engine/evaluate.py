@@ -272,7 +272,7 @@ def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
     """The buffer of a value; scalars of a parameter are uploaded."""
     if not isinstance(value, tuple):
         return value
-    return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
+    return backend.upload(kind, np.array(value, kind.memory_dtype)[:, None])
 
 
 def arrays(*fields: Field) -> list[Array]:

@@ -36,7 +36,7 @@ def constant(value: Any, dtype: DType) -> Const:
     if type(value) is int and dtype is INT and -(2**31) <= value < 2**31:
         return Const(value, Type(INT))
     with np.errstate(over="ignore"):
-        return Const(np.asarray(value).astype(dtype.numpy).item(), Type(dtype))
+        return Const(dtype.values(value).item(), Type(dtype))
 
 
 def literal(value: Number, others: Sequence[Type] = ()) -> Const:
@@ -198,7 +198,7 @@ def _folded(row: Row, args: tuple[Const, ...], types: tuple[Type, ...], result: 
             numpy_semantics.convert(np.asarray(a.value, a.type.dtype.numpy), t.dtype.numpy, False)
             for a, t in zip(args, types, strict=True)
         ]
-        return Const(np.asarray(row.numpy(*arrays)).astype(result.dtype.numpy).item(), result)
+        return Const(result.dtype.values(row.numpy(*arrays)).item(), result)
 
 
 def _shift_index(op: str, a: Expr, b: Expr) -> Index | None:
@@ -213,4 +213,4 @@ def _shift_index(op: str, a: Expr, b: Expr) -> Index | None:
 def fold_cast(arg: Const, target: Type, saturate: bool) -> Const:
     with np.errstate(all="ignore"):
         value = numpy_semantics.convert(np.asarray(arg.value, arg.type.dtype.numpy), target.dtype.numpy, saturate)
-    return Const(value.item(), target)
+    return Const(target.dtype.values(value).item(), target)

@@ -14,8 +14,16 @@ import numpy as np
 from gpuop.base.errors import NearNames, SemanticError, warn
 from gpuop.base.misspelt import hinted
 from gpuop.base.records import dataclass
+from gpuop.ir.bfloat16 import BFLOAT16, BITS, GREATEST, rounded
 from gpuop.ir.dims import Dims, folded, names_of, spelled
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, FIELD_DTYPES, DTypeName, dtype_name, part_dtype
+from gpuop.ir.dtype_names import (
+    COMPLEX_DTYPES,
+    FIELD_DTYPES,
+    DTypeName,
+    dtype_name,
+    part_dtype,
+    values_dtype,
+)
 
 WIDE = 256  # with so many points and so many elements, a shape of two axes is rather a grid than a row of vectors
 PICTURE = 64  # with so many rows and columns behind a first axis of 1, 3 or 4, a shape is rather one of channels
@@ -39,7 +47,8 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        return np.dtype(self.name)
+        """The dtype of its values in NumPy; bfloat16 is float32 there, which holds each of them."""
+        return values_dtype(self.name)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -50,6 +59,15 @@ class DType:
             return False, True
         limits = np.iinfo(self.numpy)
         return int(limits.min), int(limits.max)
+
+    @property
+    def greatest(self) -> float:
+        """The greatest finite value of a floating type."""
+        return GREATEST if self is BFLOAT else float(np.finfo(self.numpy).max)
+
+    def values(self, numbers: Any) -> np.ndarray[Any, Any]:
+        """The numbers as values of the type, floats rounded to it."""
+        return rounded(numbers) if self is BFLOAT else np.asarray(numbers).astype(self.numpy)
 
     def __str__(self) -> str:
         return self.c
@@ -63,7 +81,7 @@ class DType:
             return isinstance(value, bool)
         if self.kind == "f":
             infinite = isinstance(value, float) and not math.isfinite(value)
-            return infinite or abs(value) <= float(np.finfo(self.numpy).max)
+            return infinite or abs(value) <= self.greatest
         info = np.iinfo(self.numpy)
         return (isinstance(value, int) or float(value).is_integer()) and int(info.min) <= int(value) <= int(info.max)
 
@@ -75,15 +93,16 @@ INT, UINT = DType("int32", "int", "i", 32), DType("uint32", "uint", "u", 32)
 LONG, ULONG = DType("int64", "long", "i", 64), DType("uint64", "ulong", "u", 64)
 HALF, FLOAT = DType("float16", "half", "f", 16), DType("float32", "float", "f", 32)
 DOUBLE = DType("float64", "double", "f", 64)
+BFLOAT = DType(BFLOAT16, "bfloat", "f", 16)  # of memory alone: kernels read float and round what they write
 
 
 def _dtype(c: str) -> DType:
-    return DTYPES[c]
+    return BFLOAT if c == BFLOAT.c else DTYPES[c]
 
 
 DTYPES = {d.c: d for d in (BOOL, CHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, HALF, FLOAT, DOUBLE)}
-BY_NUMPY = {d.name: d for d in DTYPES.values()}
-RANKS = {d: (d.kind == "f", d.bits if d.kind != "b" else 0, d.kind == "u") for d in DTYPES.values()}
+BY_NUMPY = {d.name: d for d in (*DTYPES.values(), BFLOAT)}
+RANKS = {d: (d.kind == "f", d.bits if d.kind != "b" else 0, d.kind == "u") for d in BY_NUMPY.values()}
 _TYPES: dict[tuple[DType, int], Type] = {}
 
 
@@ -177,7 +196,7 @@ class FieldType(NearNames):
     Args:
         field_shape: extents of the grid: (layers, rows, columns), of which the last ones may be all, and more before them.
         tensor_shape: extents of the tensor at every point.
-        dtype: a NumPy dtype or its name; bool, (u)int8…64, float16/32/64, complex64/128 or "unorm8".
+        dtype: a NumPy dtype or its name; bool, (u)int8…64, float16/32/64, bfloat16, complex64/128 or "unorm8".
         dims: names of all axes, the grid's first, as "img:chan:y:x"; labels, by which types do not differ.
 
     Raises:
@@ -251,8 +270,8 @@ class FieldType(NearNames):
 
     @cached_property
     def array_dtype(self) -> np.dtype[Any]:
-        """The dtype of the field as a NumPy array: bytes for unorm8."""
-        return np.dtype(np.uint8 if self.dtype == "unorm8" else self.dtype)
+        """The dtype of the field as a NumPy array: bytes for unorm8, float32 for bfloat16."""
+        return values_dtype(self.dtype)
 
     def replace(self, **changes: Any) -> FieldType:
         """A copy with some of its facts changed.
@@ -285,9 +304,14 @@ class FieldType(NearNames):
         return {"bool": UCHAR, "unorm8": UCHAR}.get(self.dtype) or BY_NUMPY[part_dtype(self.dtype)]
 
     @cached_property
+    def memory_dtype(self) -> np.dtype[Any]:
+        """The dtype of its scalars in memory: the bits of bfloat16."""
+        return BITS if self.storage is BFLOAT else self.storage.numpy
+
+    @cached_property
     def element(self) -> DType:
         """The scalar type that a kernel sees."""
-        return {"bool": BOOL, "unorm8": FLOAT}.get(self.dtype) or BY_NUMPY[part_dtype(self.dtype)]
+        return {"bool": BOOL, "unorm8": FLOAT, BFLOAT16: FLOAT}.get(self.dtype) or BY_NUMPY[part_dtype(self.dtype)]
 
     @property
     def parts(self) -> Shape:

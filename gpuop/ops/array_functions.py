@@ -127,7 +127,7 @@ TABLE = {
     "vdot": ArrayFunction(row_products.vdot, PRODUCTS),
     "outer": ArrayFunction(row_products.outer, PRODUCTS),
     "tensordot": ArrayFunction(row_products.tensordot, PRODUCTS, FLAT),
-    "convolve": ArrayFunction(row_products.convolve, PRODUCTS, "of rows, in float32 of float16; `gp.ndimage.convolve` takes grids"),
+    "convolve": ArrayFunction(row_products.convolve, PRODUCTS, "of rows, 16-bit floats in float32; grids: `gp.ndimage.convolve`"),
     "correlate": ArrayFunction(row_products.correlate, PRODUCTS, "as `np.convolve`"),
     "gradient": ArrayFunction(calculus.gradient, SLOPES, "float32 of integers; distances are numbers, not Fields"),
     "ediff1d": ArrayFunction(calculus.ediff1d, SLOPES),

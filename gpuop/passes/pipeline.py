@@ -15,6 +15,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verifiable, verify
 from gpuop.passes.assertions import drop_asserts
+from gpuop.passes.bfloat16_bits import bfloat16_as_bits
 from gpuop.passes.bounds_proof import Unproved, unproved
 from gpuop.passes.coarsen import widen
 from gpuop.passes.constant_nans import hide_constant_nans
@@ -49,6 +50,7 @@ Lowering = tuple[Steps, tuple[Method, ...], tuple[object, ...]]
 
 PIPELINE: Steps = (
     (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
+    (bfloat16_as_bits, Form.RECORDED),  # the memory of bfloat16 is that of 16-bit integers
     (drop_asserts, Form.RECORDED),  # assertions go, unless `report_asserts` has made them part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
     (join_loops, Form.RECORDED),  # loop fusion: loops of fused operators with equal iterations

@@ -122,7 +122,7 @@ def blank(right: Any) -> Any:
     def planes(self: Frames) -> Any:
         value = right.fget(self)
         kind = self.kind
-        return np.zeros((kind.planes, kind.field_shape.points), kind.storage.numpy) if value is None else value
+        return np.zeros((kind.planes, kind.field_shape.points), kind.memory_dtype) if value is None else value
 
     return property(planes)
 

@@ -85,7 +85,7 @@ class Streams(StreamArrays):
         """The planes of a type at an address."""
         begin = max(each for each in [*self.memory] if each <= address)
         there = self.memory[begin][address - begin :][: kind.nbytes]
-        return there.view(kind.storage.numpy).reshape(kind.planes, -1)
+        return there.view(kind.memory_dtype).reshape(kind.planes, -1)
 
     def direct(self, stream):
         return stream if self.launches_there else None

@@ -70,7 +70,7 @@ class Far(Reference):
             return argument
         begin = argument >> 24 << 24
         there = self.stages.memory[begin][argument - begin :][: kind.nbytes]
-        return there.view(kind.storage.numpy).reshape(kind.planes, -1)
+        return there.view(kind.memory_dtype).reshape(kind.planes, -1)
 
     def keep(self, owner):
         self.kept.append(owner)

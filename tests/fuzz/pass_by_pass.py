@@ -77,7 +77,7 @@ class PassByPass(Reference):
         recorded, *others = program
         kernel = recorded.kernel
         arrays: list[Any] = [
-            np.array(value, param.type.storage.numpy)[:, None] if param.by_value else value
+            np.array(value, param.type.memory_dtype)[:, None] if param.by_value else value
             for param, value in zip((*kernel.inputs, *kernel.written), arguments, strict=True)
         ]
 

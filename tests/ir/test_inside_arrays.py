@@ -127,8 +127,8 @@ def is_outside(kernel: Kernel) -> bool:
     steps = [step for step, _ in PIPELINE]
     for step in steps[steps.index(vectorize) :]:
         kernel = step(kernel)
-    fields = {p: np.zeros((*p.type.field_shape, *p.type.tensor_shape), p.type.storage.numpy) for p in kernel.inputs}
-    fields |= {p: np.zeros((*p.type.field_shape, *p.type.tensor_shape), p.type.storage.numpy) for p in kernel.written}
+    fields = {p: np.zeros((*p.type.field_shape, *p.type.tensor_shape), p.type.memory_dtype) for p in kernel.inputs}
+    fields |= {p: np.zeros((*p.type.field_shape, *p.type.tensor_shape), p.type.memory_dtype) for p in kernel.written}
     try:
         run_as_gpu("reference:sm_90", kernel, fields)
     except DeviceError as error:

@@ -91,7 +91,7 @@ class Launches:
         types = self.prepared.plan.program.types
         for step in self.prepared.plan.launches:
             for v in step.outputs:
-                arrays[v] = guarded(types[v].nbytes).view(types[v].storage.numpy).reshape(tuple(types[v].array_shape))
+                arrays[v] = guarded(types[v].nbytes).view(types[v].memory_dtype).reshape(tuple(types[v].array_shape))
         addresses = {v: a if type(a) is tuple else Address(a.ctypes.data) for v, a in arrays.items()}
         return addresses, arrays
 

@@ -229,5 +229,5 @@ class Source:
 
 def scalars_of(param: FieldParam, values: Sequence[Any]) -> list[Any]:
     """Scalars that a by-value argument is passed as."""
-    kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
+    kind = np.float32 if param.type.storage is HALF else param.type.memory_dtype.type
     return list(np.array(values, kind))

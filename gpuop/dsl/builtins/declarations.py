@@ -18,7 +18,7 @@ from gpuop.ir.dtype_names import dtype_name
 from gpuop.ir.nodes import AXES, Apply, Array, Cast, Const, Declare, Expr, Index, Ref, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import OPERATIONS, SYMBOLIC, Extent, Formula
-from gpuop.ir.types import BY_NUMPY, DTYPES, SMALL_TENSOR, DType, Type, is_integer
+from gpuop.ir.types import BFLOAT, BY_NUMPY, DTYPES, FLOAT, SMALL_TENSOR, DType, Type, is_integer
 
 VECTORS = (1, 2, 3, 4)
 
@@ -155,6 +155,8 @@ def _vector(*parts: Operand) -> Value:
 def _convert(value: Operand, dtype: Any) -> Value:
     """Convert to a NumPy dtype, lane by lane, as `_convert(x, "float32")`; integers truncate and saturate, NaN gives 0.
 
+    A float is rounded to "bfloat16", and stays a float.
+
     Args:
         value: a number or a vector; `_convert_float(x)` takes numbers, and `_convert_float3(x)` vectors of three components.
         dtype: a NumPy dtype, or its name.
@@ -162,7 +164,9 @@ def _convert(value: Operand, dtype: Any) -> Value:
     Returns:
         A value of as many components.
     """
-    return Value(convert(value, Type(dtype_of(dtype), _lanes(value))))
+    target = Type(dtype_of(dtype), _lanes(value))
+    result = convert(value, target)
+    return Value(convert(Value(result), target.of(FLOAT)) if target.dtype is BFLOAT else result)
 
 
 def dtype_of(dtype: Any) -> DType:

@@ -14,7 +14,8 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.base.records import dataclass
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_protocol import FieldLike
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.bfloat16 import BFLOAT16, is_bfloat16, rounded, values_of
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, values_dtype
 from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
 ArrayLike = Any
@@ -161,6 +162,8 @@ def without_gradient(array: Any) -> Any:
 
 
 def check_numbers(dtype: np.dtype[Any]) -> None:
+    if is_bfloat16(dtype):
+        return
     if dtype.kind not in NUMERIC or dtype.type.__module__ == "ml_dtypes":
         if dtype.names is None and dtype.type is not np.void and dtype.kind not in "USMmO":
             raise SemanticError(f"fields have no dtype {dtype.name!r}; convert the array, as in `a.astype('float32')`")
@@ -218,7 +221,7 @@ def _digits(array: Array, dtype: str) -> Array:
 
 def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
-    target = np.dtype(dtype)
+    target = values_dtype(dtype)
     fits = target.kind == "c" or array.dtype.kind != "c"
     if array.dtype.kind == "O":
         fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)
@@ -276,7 +279,15 @@ def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any 
         raise SemanticError(
             f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
         )
+    if kind.dtype == BFLOAT16 or is_bfloat16(array.dtype):
+        return kind, lambda: _by_way_of_bfloat16(array, kind)
     return kind, lambda: (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
+
+
+def _by_way_of_bfloat16(array: Array, kind: FieldType) -> Array:
+    """Numbers of bfloat16 as an array of a type, or numbers of others rounded to it."""
+    numbers = values_of(array) if is_bfloat16(array.dtype) else array
+    return np.ascontiguousarray(rounded(numbers) if kind.dtype == BFLOAT16 else numbers.astype(kind.array_dtype))
 
 
 def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:

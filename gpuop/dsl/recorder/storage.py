@@ -1,11 +1,12 @@
-"""Conversions between storage and kernel values (bytes and bools, unorm8 and floats), recorded as ordinary operations."""
+"""Conversions between storage and kernel values (bytes and bools, unorm8 or bfloat16 and floats), recorded as ordinary
+operations."""
 
 from __future__ import annotations
 
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.nodes import Expr
-from gpuop.ir.types import FLOAT, UCHAR, FieldType, Type
+from gpuop.ir.types import BFLOAT, FLOAT, UCHAR, FieldType, Type
 
 
 def fetch(build: Builder, field_type: FieldType, read: Expr) -> Expr:
@@ -15,7 +16,7 @@ def fetch(build: Builder, field_type: FieldType, read: Expr) -> Expr:
         return build.apply("ne", stored, 0)
     if field_type.dtype == "unorm8":
         return build.apply("div", build.cast(stored, stored.type.of(FLOAT)), 255.0)
-    return stored
+    return build.cast(stored, stored.type.of(FLOAT)) if stored.type.dtype is BFLOAT else stored
 
 
 def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Expr:
@@ -28,4 +29,4 @@ def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Ex
     if field_type.dtype == "unorm8":
         clamped = build.apply("fmin", build.apply("fmax", value_of_type, 0.0), 1.0)
         return build.cast(build.apply("rint", build.apply("mul", clamped, 255.0)), value_of_type.type.of(UCHAR))
-    return value_of_type
+    return build.cast(value_of_type, value_of_type.type.of(field_type.storage))

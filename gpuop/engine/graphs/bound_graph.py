@@ -182,7 +182,7 @@ class BoundGraph:
         for value, state in (pair for launch in self.plan.launches for pair in launch.over):
             buffers[value] = buffers[state] if backend.only_enqueues else backend.empty(types[value])
         for value in self.sensors.values():
-            zeros = np.zeros((types[value].planes, types[value].field_shape.points), types[value].storage.numpy)
+            zeros = np.zeros((types[value].planes, types[value].field_shape.points), types[value].memory_dtype)
             backend.write(buffers[value], zeros)
         return buffers
 

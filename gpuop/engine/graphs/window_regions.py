@@ -136,6 +136,6 @@ def bring_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Bu
 def _planes(kinds: Sequence[FieldType], memory: Array) -> Iterator[tuple[FieldType, Array]]:
     at = 0
     for kind in kinds:
-        planes = memory[at : at + kind.nbytes].view(kind.storage.numpy)
+        planes = memory[at : at + kind.nbytes].view(kind.memory_dtype)
         yield kind, planes.reshape(kind.planes, kind.field_shape.points)
         at += kind.nbytes

@@ -13,7 +13,7 @@ from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder
 from gpuop.dsl.operators.decorator import operator
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype, part_dtype
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS, complex_dtype, part_dtype
 from gpuop.ir.types import FieldType
 from gpuop.lib.cog import structure
 from gpuop.lib.cog.structure import (
@@ -71,8 +71,8 @@ def _weights(field: Any, filter: Any, dimensions: int) -> Any:
     if isinstance(filter, Field):
         return filter
     array = filter if isinstance(filter, Placeholder) else np.asarray(filter)
-    real = part_dtype(field.dtype) if np.dtype(field.dtype).kind in "fc" else "float32"
-    dtype = complex_dtype(field.dtype) if np.dtype(array.dtype).kind == "c" else real
+    real = part_dtype(field.dtype) if field.dtype in FLOATS else "float32"
+    dtype = complex_dtype(field.dtype) if array.dtype in COMPLEX_DTYPES else real
     return Field(array, max(array.ndim - dimensions, 0), dtype)
 
 

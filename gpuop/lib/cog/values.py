@@ -12,11 +12,9 @@ import gpuop.ops.array_functions  # noqa: F401 - NumPy functions take fields
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import an_array
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import FLOATS
 from gpuop.lib.fft import cosine_transforms, transforms
 from gpuop.ops.create.evenly_spaced import arange
-
-FLOATS = ("float16", "float32", "float64", *COMPLEX_DTYPES)
 
 
 def grid_axes(field: Any) -> tuple[int, ...]:

@@ -7,18 +7,18 @@ from typing import Any
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype, wide_float
 from gpuop.ir.types import BY_NUMPY
 
-SUMS = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32", "float16": "float32"}
+SUMS = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 NAMES = {"int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong", "float32": "float", "float64": "double"}
 
 
 class Products:
     """Sums of products of values of a common dtype.
 
-    Floats are accumulated with `fma`, float16 in float32; integers wrap. Complex numbers are 2-vectors: a product takes two steps
-    for each part.
+    Floats are accumulated with `fma`, float16 and bfloat16 in float32; integers wrap. Complex numbers are 2-vectors: a product
+    takes two steps for each part.
 
     Args:
         dtype: the result's dtype.
@@ -26,7 +26,7 @@ class Products:
 
     def __init__(self, dtype: str) -> None:
         self.dtype, self.complex = dtype, dtype in COMPLEX_DTYPES
-        self.summed = part_dtype(dtype) if self.complex else SUMS.get(dtype, dtype)
+        self.summed = part_dtype(dtype) if self.complex else SUMS.get(dtype, wide_float(dtype))
         self._vector = NAMES[self.summed] + "2" * self.complex
         self.floats = BY_NUMPY[self.summed].kind == "f"
 

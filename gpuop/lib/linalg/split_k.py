@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import HALVES, REALS
 from gpuop.lib.linalg.contractions import WRITTEN_OUT, Contraction, labelled_axes
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.layout.layouts import expand_dims, reshape, swapaxes, transpose
 
-FLOATS = ("float16", "float32", "float64")
+ACCUMULATED = ("float32", "float64")  # dtypes whose products are added in themselves
 FAR = 1 << 14  # least products of a sum that is split into parts,
 PART = 1 << 12  # each of so many products, added in order
 MOST = 1 << 26  # most values of all parts
@@ -22,7 +23,7 @@ def is_long(a: Field, b: Field) -> bool:
     """Return whether the result is a row or a column of long sums of floats."""
     shapes = a.type.array_shape, b.type.array_shape
     thin = len(shapes[0]) == 1 or shapes[0][-2] == 1 or len(shapes[1]) == 1 or shapes[1][-1] == 1
-    floats = common_dtype((a, b)) in FLOATS
+    floats = common_dtype((a, b)) in REALS
     return thin and floats and not a.tensor_shape and not b.tensor_shape and shapes[0][-1] >= LONG
 
 
@@ -42,7 +43,7 @@ def are_long_rows(a: Field, b: Field) -> bool:
     """Return whether both are grids of floats with long last axes, and their other axes match."""
     shapes = a.type.array_shape, b.type.array_shape
     plain = not (a.tensor_shape or b.tensor_shape or a.type.names or b.type.names)
-    if not plain or common_dtype((a, b)) not in FLOATS or {shape[-1:] for shape in shapes} != {shapes[0][-1:]}:
+    if not plain or common_dtype((a, b)) not in REALS or {shape[-1:] for shape in shapes} != {shapes[0][-1:]}:
         return False
     return all(1 in axes or len(axes) == 1 for axes in _batches(shapes)) and shapes[0][-1:] >= (LONG,)
 
@@ -60,7 +61,7 @@ def along_rows(a: Field, b: Field) -> Field:
 
 def _accumulated(factor: Field, dtype: str) -> Field:
     """A factor in the dtype of the products."""
-    return astype(factor, "float32") if dtype == "float16" else factor
+    return astype(factor, "float32") if dtype in HALVES else factor
 
 
 def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
@@ -69,7 +70,7 @@ def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
     extents = dict(zip(what.inputs[0], fields[0].type.array_shape, strict=True))
     for field, each in zip(fields, what.inputs, strict=True):
         same = len(set(each)) == len(each) and set(each) == labels
-        if not same or field.tensor_shape or field.type.names or common_dtype(fields) not in FLOATS:
+        if not same or field.tensor_shape or field.type.names or common_dtype(fields) not in REALS:
             return False
         if tuple(extents[one] for one in each) != tuple(field.type.array_shape):
             return False
@@ -95,7 +96,7 @@ def _in_order(field: Field, labels: Sequence[str], order: Sequence[str]) -> Fiel
 def is_far(a: Field, b: Field) -> bool:
     """Return whether a product of two matrices has sums that are long enough to be split."""
     grids = all(len(f.field_shape) == 2 and not f.tensor_shape for f in (a, b))
-    if not grids or common_dtype((a, b)) not in FLOATS[1:]:
+    if not grids or common_dtype((a, b)) not in ACCUMULATED:
         return False
     (m, inner), n = a.field_shape, b.field_shape[1]
     return min(m, n) > 1 and inner >= FAR and m * n * (inner // PART) <= MOST
@@ -141,7 +142,7 @@ def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field
     for k, (field, labels) in enumerate(zip(fields, what.inputs, strict=True)):
         others = {*what.output, *itertools.chain(*(each for j, each in enumerate(what.inputs) if j != k))}
         alone = [n for n, one in enumerate(labels) if one not in others]
-        floats = field.dtype in FLOATS[1:] and not field.tensor_shape and len(set(labels)) == len(labels)
+        floats = field.dtype in ACCUMULATED and not field.tensor_shape and len(set(labels)) == len(labels)
         if floats and alone:
             result[k] = field.sum(axis=tuple(alone))
             inputs[k] = tuple(one for n, one in enumerate(labels) if n not in alone)

@@ -13,7 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.trace_effects import warned
 from gpuop.engine.jit.array_arguments import DTypeOfArray, takes_arrays
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype, part_dtype
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES, complex_dtype, part_dtype, values_dtype
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.lib.ndimage.scalar_arguments import whole
 
@@ -30,7 +30,7 @@ MODES = {  # modes of SciPy, and the borders of reads
 INTEGERS = ("int32", "int64")  # dtypes of sums of integers with integral weights
 EXACT = 2**53  # bound of integers that float64 represents exactly
 # Dtypes whose values are all exact in float32.
-SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
+SMALL = ("bool", "int8", "uint8", "int16", "uint16", *HALVES, "float32", "unorm8")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def computed_in(field: Field, dtype: str) -> str:
     """
     if field.dtype in COMPLEX_DTYPES:
         return part_dtype(max(field.dtype, dtype, key=lambda each: np.dtype(each).itemsize))
-    return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
+    return "float32" if field.dtype in SMALL and dtype in ("float32", *HALVES) else "float64"
 
 
 def between_steps(field: Field, computed: str) -> str:
@@ -194,7 +194,7 @@ def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: Image
 
     It is int64, modulo 2^64, where sums may exceed the exact range of float64; all terms are exact in any case.
     """
-    types = np.dtype(field.type.array_dtype), np.dtype(dtype)
+    types = np.dtype(field.type.array_dtype), values_dtype(dtype)
     if any(kind.kind not in "biu" for kind in types) or field.dtype == "unorm8":
         return computed_in(field, dtype)
     whole = bool(np.all(np.abs(weights) < EXACT) and np.all(weights == np.rint(weights)))

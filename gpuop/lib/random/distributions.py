@@ -42,7 +42,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, loc: Any = 0.0, scale: 
 
     Args:
         key, shape: as of `bits`.
-        dtype: float32 by default, or float64, float16.
+        dtype: float32 by default, or float64, float16, bfloat16.
         loc, scale: the mean and the standard deviation: numbers or Fields.
 
     Returns:
@@ -64,7 +64,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
 
     Args:
         key, shape: as of `bits`.
-        dtype: float32 by default, or float64, float16.
+        dtype: float32 by default, or float64, float16, bfloat16.
         scale: the mean: a number or a Field.
 
     Returns:
@@ -206,11 +206,13 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Field:
 
 
 def uniform(key: Any, shape: Any = (), dtype: Any = None, low: Any = 0.0, high: Any = 1.0) -> Field:
-    """Uniformly distributed numbers in [low, high), from steps of 2⁻²⁴ in float32, 2⁻⁵³ in float64, 2⁻¹¹ in float16.
+    """Uniformly distributed numbers in [low, high).
+
+    Steps of [0, 1) are 2⁻²⁴ in float32, 2⁻⁵³ in float64, 2⁻¹¹ in float16 and 2⁻⁸ in bfloat16.
 
     Args:
         key, shape: as of `bits`.
-        dtype: float32 by default, or float64, float16.
+        dtype: float32 by default, or float64, float16, bfloat16.
         low, high: numbers or Fields; a `high` of 1 is never reached, another `high` only by rounding.
 
     Returns:

@@ -12,6 +12,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.records import dataclass
+from gpuop.ir.bfloat16 import BFLOAT16
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def share(words: Sequence[Any], dtype: str) -> Any:
     """A number in [0, 1), with as many bits as the dtype has just below 1."""
     if dtype == "float64":
         return k._convert_double(whole(words) >> 11) * 2.0**-53
-    bits = 11 if dtype == "float16" else 24
+    bits = {"float16": 11, BFLOAT16: 8}.get(dtype, 24)
     return k._convert_float(words[0] >> (32 - bits)) * 2.0**-bits
 
 

@@ -14,7 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.build import number
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES, wide_float
 from gpuop.ir.types import FieldType
 from gpuop.ops.layout.axes import Axis, whole_number
 from gpuop.ops.layout.gather import gathered
@@ -79,8 +79,8 @@ def _integers(kind: FieldType, first: Any, step: Any) -> Field:
 
 def _floats(kind: FieldType, first: Any, step: Any) -> Field:
     """Return floats as NumPy fills arrays: from the first two numbers in the dtype, by their difference."""
-    computed = "float32" if kind.dtype == "float16" else str(kind.dtype)
-    two = np.array([first, first + step]).astype(kind.array_dtype).astype(computed)
+    computed = wide_float(str(kind.dtype))
+    two = kind.storage.values([first, first + step]).astype(computed)
     begin, by = two[0].item(), (two[1] - two[0]).item()
 
     def value(at: Any, _: Any) -> Any:
@@ -110,7 +110,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     if count < 0:
         raise SemanticError(f"linspace: a number of points is 0 or more, not {count}")
     kind = _ordered("linspace", count, "float32" if dtype is None else dtype)
-    computed = "float32" if kind.dtype in ("float16", "float32") else "float64"
+    computed = "float32" if kind.dtype in (*HALVES, "float32") else "float64"
     parts = count - 1 if endpoint else count
     wide = abs(last / 2 - first / 2) > float(np.finfo(computed).max) / 2  # the difference overflows
     step = (last - first) / parts if parts > 0 and not wide else 0.0

@@ -18,13 +18,15 @@ from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import KERNEL_NAMES
+from gpuop.ir.bfloat16 import BFLOAT16
 from gpuop.ir.build import bits_of, number
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, complex_dtype
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS, HALVES, complex_dtype, joined_dtype, values_dtype
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops.call_cache import cached_call
 from gpuop.ops.elementwise import complex_algebra, numpy_functions
+from gpuop.ops.elementwise.numpy_functions import following_bfloat16
 from gpuop.ops.elementwise.operands import Operand, beside, refuse_negative
-from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS, floating, record_steps
+from gpuop.ops.elementwise.precise_dtypes import LONG_INTEGERS, floating, record_steps
 from gpuop.ops.layout.axes import names_of_all
 from gpuop.ops.select.thresholds import first_at
 
@@ -53,7 +55,7 @@ def _number(dtype: str) -> str:
 
 
 def _real(dtype: str) -> str:
-    return dtype if np.dtype(dtype).kind in "fc" else "float32"
+    return dtype if dtype in FLOATS else "float32"
 
 
 def _truth(dtype: str) -> str:
@@ -93,13 +95,13 @@ def _applied(name: str, *operands: Operand) -> Field:
         return complex_algebra.apply(
             name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
         )
-    if np.dtype(common).kind not in rule.kinds:
+    if values_dtype(common).kind not in rule.kinds:
         bits = (
             "; comparisons beside it need parentheses, as in `(f > a) & (f < b)`" if name.startswith("bitwise") else ""
         )
         raise SemanticError(f"{name} does not take {common} fields{bits}")
     computed = rule.compute(common)
-    if name == "power" and np.dtype(computed).kind in "iu" and not isinstance(originals[1], Field):
+    if name == "power" and values_dtype(computed).kind in "iu" and not isinstance(originals[1], Field):
         refuse_negative(originals[1])
     if rule in (COMPARISON, EQUALITY) and (beyond := _beyond(name, operands, computed)) is not None:
         return _elementwise(name, lambda same: same, [beyond], ["bool"], _result_type(name, operands, "bool"))
@@ -111,8 +113,10 @@ def _applied(name: str, *operands: Operand) -> Field:
         dtypes = _apart(values)
         if dtypes:
             return _elementwise(name, function, values, dtypes, out)
-    if computed == "float16" and name != "nextafter":  # NumPy rounds the result of float16, and no step before it
-        values = [v if isinstance(v, Field) else float(np.float16(v)) for v in values]
+    if computed == BFLOAT16 and name == "nextafter":
+        function, computed = following_bfloat16, "float32"
+    elif computed in HALVES and name != "nextafter":  # NumPy rounds the result of float16, and no step before it
+        values = [v if isinstance(v, Field) else BY_NUMPY[computed].values(float(v)).item() for v in values]
         return _elementwise(name, function, values, ["float32"] * len(values), out)
     long = any(isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values)
     exact = computed == "float32" and (rule in (COMPARISON, EQUALITY) or name in CANCELLING) and long
@@ -121,7 +125,7 @@ def _applied(name: str, *operands: Operand) -> Field:
 
 def _beyond(name: str, operands: Sequence[Operand], computed: str) -> bool | None:
     """Return the constant result of comparing integers with a number outside their dtype; None otherwise."""
-    if any(isinstance(o, Field) and np.dtype(_dtype_of(o)).kind not in "biu" for o in operands):
+    if any(isinstance(o, Field) and values_dtype(_dtype_of(o)).kind not in "biu" for o in operands):
         return None
     numbers = [0 if isinstance(o, Field) else number(o) for o in operands]
     if all(n is None or computed == "bool" or BY_NUMPY[computed].holds(n) for n in numbers):
@@ -217,13 +221,13 @@ def common_dtype(operands: Sequence[Operand]) -> str:
     """Return the NumPy common dtype, but float32 where NumPy converts integers to float64; numbers are weak."""
     fields = [o for o in operands if isinstance(o, Field)]
     dtypes = [_dtype_of(f) for f in fields]
-    common = np.result_type(*dtypes).name
+    common = joined_dtype(*dtypes)
     if common == "float64" and "float64" not in dtypes:
         common = "float32"
     kinds = {"i" if type(o) is int else np.asarray(o).dtype.kind for o in operands if not isinstance(o, Field)}
     if "c" in kinds:
         common = complex_dtype(common)
-    elif "f" in kinds and np.dtype(common).kind in "biu":
+    elif "f" in kinds and values_dtype(common).kind in "biu":
         common = "float32"
     elif kinds & set("iu") and common == "bool":
         common = "int32"
@@ -237,7 +241,7 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
         return operand
     number = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
     if dtype not in COMPLEX_DTYPES and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
-        floats = np.dtype(dtype).kind == "f" or isinstance(number, float)  # integers would lose the fraction
+        floats = values_dtype(dtype).kind == "f" or isinstance(number, float)  # integers would lose the fraction
         wide = [each for each in WIDER if BY_NUMPY[each].kind == "f"] if floats else WIDER
         wider = next((each for each in wide if BY_NUMPY[each].holds(number)), None)
         bits = bits_of(number, dtype) if name.startswith("bitwise") else ""
@@ -304,7 +308,7 @@ def angle(z: Operand, deg: bool = False) -> Field:
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
     """Return values between bounds; None leaves a side open, and so does a Python integer beyond those of an integer field."""
-    if isinstance(a, Field) and np.dtype(_dtype_of(a)).kind in "iu":
+    if isinstance(a, Field) and values_dtype(_dtype_of(a)).kind in "iu":
         ends = np.iinfo(_dtype_of(a))
         a_min = None if type(a_min) is int and a_min <= ends.min else a_min
         a_max = None if type(a_max) is int and a_max >= ends.max else a_max
@@ -333,10 +337,10 @@ def astype(x: Field, dtype: Any) -> Field:
 
 
 def widened(field: Field) -> Field:
-    """Return a field in a floating dtype for intermediate steps, which are not rounded to float16."""
+    """Return a field in a floating dtype for intermediate steps, which are not rounded to 16 bits."""
     if field.dtype in LONG_INTEGERS:
         return astype(field, "float64")
-    return field if field.dtype in FLOATS and field.dtype != "float16" else astype(field, "float32")
+    return field if field.dtype in FLOATS and field.dtype not in HALVES else astype(field, "float32")
 
 
 def narrowed(result: Field, like: Field) -> Field:

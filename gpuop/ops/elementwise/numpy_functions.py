@@ -12,6 +12,7 @@ import gpuop.dsl as k
 
 
 LOG2 = math.log(2)
+UNIT = 1 << 16  # the distance of two bfloat16 in the bits of floats
 
 
 def lane_by_lane(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -23,6 +24,14 @@ def lane_by_lane(function: Callable[..., Value]) -> Callable[..., Value]:
         return k._vector(*lanes) if count > 1 else lanes[0]
 
     return of
+
+
+def following_bfloat16(x: Value, y: Value) -> Value:
+    """Return the neighbour of a bfloat16 towards another number, by arithmetic on the bits of the floats that hold them."""
+    outwards = (x < y) == (x > 0)
+    moved = k._as_float(k._as_int(x) + k._where(outwards, UNIT, -UNIT))
+    least = k._as_float(k._where(y > 0, UNIT, UNIT - (1 << 31)))
+    return k._where(x != x, x, k._where((x == y) | (y != y), y, k._where(x == 0, least, moved)))
 
 
 def _like(number: float, x: Value) -> Value:

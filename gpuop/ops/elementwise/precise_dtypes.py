@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import gpuop.dsl as k
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import FLOATS, wide_float
 
-FLOATS = (*COMPLEX_DTYPES, "float16", "float32", "float64")
 LONG_INTEGERS = ("int32", "uint32", "int64", "uint64")  # float32 does not represent all their values
 
 
@@ -20,11 +19,11 @@ def floating(dtype: Any) -> str:
 def record_steps(dtype: Any, record: Callable[[str], None]) -> None:
     """Record steps from values of a dtype, in a dtype for these steps.
 
-    For long integers this is double, if the device has it, and else float32; for float16 it is float32, so that results are
-    rounded once.
+    For long integers this is double, if the device has it, and else float32; for float16 and bfloat16 it is float32, so that
+    results are rounded once.
     """
     if dtype not in LONG_INTEGERS:
-        record("float32" if dtype == "float16" else floating(dtype))
+        record(wide_float(floating(dtype)))
         return
     with k._codegenIf(k._target.has_fp64):
         record("float64")

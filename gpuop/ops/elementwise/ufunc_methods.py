@@ -11,7 +11,6 @@ import numpy as np
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.monoids import MONOIDS
-from gpuop.ir.types import BY_NUMPY
 from gpuop.ops.elementwise import numpy_functions
 from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.layout.axes import a_field
@@ -50,7 +49,7 @@ def _accumulate(name: str, array: Any, axis: Any = 0, dtype: Any = None, out: An
     kind = np.dtype(field.type.array_dtype)
     if kind.kind == "c":
         raise SemanticError(f"{name}.accumulate does not take {kind} fields: complex numbers have no order")
-    identity = MONOIDS["min" if name == "minimum" else "max"].identity(BY_NUMPY[kind.name])
+    identity = MONOIDS["min" if name == "minimum" else "max"].identity(field.type.element)
     return scan(numpy_functions.TABLE[name][1], field, identity, axis)
 
 

@@ -15,6 +15,7 @@ from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.dtype_names import HALVES, joined_dtype, values_dtype
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.select.thresholds import greatest, least
@@ -160,14 +161,14 @@ def _precise(dtype: np.dtype[Any]) -> str:
 def bins_among(edges: Field, kind: FieldType) -> Bins:
     """The bins between the edges in a field, compared in the common dtype of edges and values."""
     count = edges.field_shape.points - 1
-    edges = astype(edges, np.result_type(str(edges.dtype), str(kind.dtype)).name)
+    edges = astype(edges, joined_dtype(edges.dtype, kind.dtype))
     return Bins(count, "search", (edges[::count], edges), count)
 
 
 def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Field, Bins]:
     """Edges between two numbers, as of numpy.linspace, and the bins of a dtype; equal numbers are moved apart by 1."""
     dtype = np.dtype(kind.array_dtype)
-    common = np.result_type(str(low.dtype), str(high.dtype), dtype)
+    common = values_dtype(joined_dtype(low.dtype, high.dtype, kind.dtype))
     precise = common.name if common.kind == "f" else "float64"
     computed = precise if dtype.kind == "f" else _wide(dtype)
     line = SCALED if dtype.kind == "f" else 2, (), _precise(np.dtype(computed))
@@ -180,7 +181,7 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
     edges, *others = library_call("edges", tuple(types), [low, high], body, (), whole=True)
     if dtype.kind != "f" and count <= GUESSED:
         return edges, Bins(count, "guess", tuple(others), count)
-    if computed == "float16" or count > GUESSED:
+    if computed in HALVES or count > GUESSED:
         return edges, bins_among(others[-1] if dtype.kind != "f" else edges, kind)
     return edges, Bins(count, "scaled", tuple(others), count)
 

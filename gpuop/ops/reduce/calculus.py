@@ -12,10 +12,10 @@ import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype, narrowed, where, widened
-from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS, floating
+from gpuop.ops.elementwise.precise_dtypes import LONG_INTEGERS, floating
 from gpuop.ops.layout.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.join import concatenate, diff

@@ -14,7 +14,7 @@ from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, values_dtype, wide_float
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.data_dependent_shapes import has_values, integers, on_device
@@ -42,7 +42,7 @@ def histogram(
     edges, result = _bins(
         values, bins, _own_ends(values, own, int(bins)) if range is None and is_integer(bins) else range
     )
-    values = astype(values, "float32") if values.dtype == "float16" else values
+    values = astype(values, wide_float(values.dtype))
     if weights is None:
         counts = counted("histogram", values, result)
     else:
@@ -65,7 +65,7 @@ def _are_floats(bins: Any, values: Field) -> bool:
 
 def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
     """Return the edges as NumPy does, and the bins between them."""
-    compared = values.type.replace(dtype="float32") if values.dtype == "float16" else values.type
+    compared = values.type.replace(dtype=wide_float(values.dtype))
     if isinstance(bins, Field):
         if len(bins.type.array_shape) != 1 or bins.tensor_shape or bins.type.array_shape.points < 2:
             raise SemanticError(f"histogram: edges of bins are a row of two or more, not a {bins.type} field")
@@ -207,7 +207,7 @@ def _summed(weights: Field) -> str:
 
 def _wrapped(sums: Field, dtype: Any) -> Field:
     """Return a value in a dtype: the low bits of integers."""
-    wide, narrow = np.dtype(sums.type.array_dtype), np.dtype(str(dtype))
+    wide, narrow = np.dtype(sums.type.array_dtype), values_dtype(str(dtype))
     if wide.kind != "f" and narrow.itemsize < wide.itemsize:
         bits, low = 8 * narrow.itemsize, int(np.iinfo(narrow).min)
         sums = apply("add", apply("bitwise_and", apply("subtract", sums, low), (1 << bits) - 1), low)

@@ -13,7 +13,7 @@ from gpuop.base.errors import SemanticError, described, meant
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS, REALS
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, narrowed, where, widened
 from gpuop.ops.layout.axes import Axis, axes_of
@@ -145,7 +145,7 @@ def _place_of_number(to: str, otherwise: float) -> Callable[..., Field]:
     """Return the index with NaN as the last choice, as NumPy does."""
 
     def place(name: str, a: Field, axis: Any, mask: Mask) -> Field:
-        floats = a.dtype in ("float16", "float32", "float64")
+        floats = a.dtype in REALS
         return reduced(to, where(apply("isnan", a), otherwise, a) if floats else a, axis)
 
     return place
@@ -159,7 +159,7 @@ def _without_nan(call: Callable[..., Field], to: str) -> Callable[..., Field]:
     """Return a reduction without NaN values, as one with a mask."""
 
     def left_out(name: str, a: Field, axis: Any, mask: Mask, **options: Any) -> Field:
-        if a.dtype in (*COMPLEX_DTYPES, "float16", "float32", "float64"):
+        if a.dtype in FLOATS:
             numbers = apply("logical_not", apply("isnan", a))
             mask = numbers if mask is None else apply("logical_and", mask, numbers)
         return call(to, a, axis, mask, **options)

@@ -12,7 +12,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.records import dataclass
-from gpuop.ir.dtype_names import part_dtype
+from gpuop.ir.dtype_names import part_dtype, wide_float
 from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.symbolic_numbers import Bounds
@@ -124,7 +124,7 @@ OPERATIONS = {
 
 def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
     """Return the reducer of a field's type; `count` values become one."""
-    dtype = "float32" if kind.dtype in ("unorm8", "float16") else part_dtype(kind.dtype)
+    dtype = "float32" if kind.dtype == "unorm8" else wide_float(part_dtype(kind.dtype))
     result = "float32" if kind.dtype == "unorm8" else kind.dtype
     number = np.dtype(dtype)
     if name in OPERATIONS:

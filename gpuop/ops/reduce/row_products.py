@@ -13,7 +13,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, SemanticError
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES, wide_float
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.layout.axes import Axis, numbered, of_field
@@ -195,11 +195,7 @@ def _convolved(name: str, row: Field, taps: Field, mode: str, before: int) -> Fi
 
     def value(at: Place, read: Reading) -> Any:
         last = at[0] + start
-        total = (
-            k._tensorVar(row)
-            if dtype in COMPLEX_DTYPES
-            else k._var(k._convert(0, "float32" if dtype == "float16" else dtype))
-        )
+        total = k._tensorVar(row) if dtype in COMPLEX_DTYPES else k._var(k._convert(0, wide_float(dtype)))
         with k._for(length) as n:
             x, y = k._readTensor(row, last - n, border="zero"), k._readTensor(taps, n, border="unchecked")
             total.assign(total | (x & y) if dtype == "bool" else total + _product(x, y, dtype))
@@ -211,4 +207,4 @@ def _convolved(name: str, row: Field, taps: Field, mode: str, before: int) -> Fi
 def _product(x: Any, y: Any, dtype: str) -> Any:
     if dtype in COMPLEX_DTYPES:
         return k._complexMul(x, y)
-    return k._convert_float(x) * k._convert_float(y) if dtype == "float16" else x * y
+    return k._convert_float(x) * k._convert_float(y) if dtype in HALVES else x * y

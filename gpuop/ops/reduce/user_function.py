@@ -19,7 +19,7 @@ from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.recorder import Recorder
 from gpuop.dsl.recorder.value import NUMBERS, Value
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, wide_float
 from gpuop.ir.text import identity as identity_of
 from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.elementwise.algebra import where as chosen_where
@@ -46,8 +46,8 @@ def reduce(
     function should be associative and commutative, but for rounding.
 
     Args:
-        function: of two recorded scalars of the field's dtype (float32 of unorm8 and float16, pairs of complex numbers), which
-            gives one; it may use anything of the vocabulary that needs no other field. Tensors are reduced element by element.
+        function: of two recorded scalars of the field's dtype (float32 of shorter floats, pairs of complex numbers), which gives
+            one; it may use anything of the vocabulary that needs no other field. Tensors are reduced element by element.
         field: of any dtype. Complex ones are reduced by whole fields, a half of an axis with the other.
         identity: the number that the function leaves any value as it is with. It is the result where there is no value.
         axis: an axis of `array_shape`, a tuple of them, or None for all.
@@ -93,7 +93,7 @@ def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, ident
     if not isinstance(field, Field):
         raise SemanticError(f"gp.{name} takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`")
     kind = field.type
-    dtype = "float32" if kind.dtype in ("unorm8", "float16") else kind.dtype
+    dtype = "float32" if kind.dtype == "unorm8" else wide_float(kind.dtype)
     number = identity.item() if isinstance(identity, np.generic) else identity
     if not isinstance(number, (bool, int, float)) or not BY_NUMPY[dtype].holds(number):
         raise SemanticError(f"gp.{name}: the identity is a number that {kind.dtype} can represent, not {identity!r}")

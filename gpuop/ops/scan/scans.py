@@ -11,7 +11,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, where
 from gpuop.ops.layout.axes import a_field, numbered, of_field
@@ -21,8 +21,6 @@ from gpuop.ops.reduce.derivatives import with_scan_rule
 from gpuop.ops.reduce.reducers import Reducer, reducer_of
 from gpuop.ops.reduce.user_function import of_pairs, reducer_by
 from gpuop.ops.scan.kernels import along_grid, along_tensor
-
-FLOATS = (*COMPLEX_DTYPES, "float16", "float32", "float64")
 
 
 @hinted

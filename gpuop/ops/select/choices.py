@@ -10,12 +10,12 @@ import numpy as np
 from gpuop.base.errors import ArgumentError, SemanticError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise import algebra
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype, narrowed, where, widened
 from gpuop.ops.elementwise.operands import beside
-from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS
+from gpuop.ops.elementwise.precise_dtypes import LONG_INTEGERS
 from gpuop.ops.layout.axes import a_field, whole_number
 from gpuop.ops.reduce.functions import called as reduction
 
@@ -229,8 +229,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return field
     if field.dtype in COMPLEX_DTYPES:
         raise SemanticError(f"nan_to_num does not take {field.dtype} fields; replace in `.real` and `.imag`")
-    ends = np.finfo(field.type.array_dtype)
-    high, low = (float(ends.max) if posinf is None else posinf), (float(ends.min) if neginf is None else neginf)
+    most = field.type.storage.greatest
+    high, low = (most if posinf is None else posinf), (-most if neginf is None else neginf)
     _, nan, high, low = beside("nan_to_num", (field, nan, high, low))
     result = where(apply("equal", field, float("inf")), high, field)
     result = where(apply("equal", field, float("-inf")), low, result)

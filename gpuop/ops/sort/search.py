@@ -13,7 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import INTEGERS, host_array, numbers_outside
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS, joined_dtype
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.elementwise.operands import wide_dtype
@@ -104,9 +104,9 @@ def _among(a: Field, v: Any, side: str) -> Field:
             array if exact or array.dtype.kind == "c" else array.astype(common_dtype((a, array.dtype.type(0).item())))
         )
     a, v = ordered("searchsorted", a), ordered("searchsorted", v)
-    common = np.result_type(str(a.dtype), str(v.dtype)).name
+    common = joined_dtype(a.dtype, v.dtype)
     a, v = astype(a, common), astype(v, common)
-    floats = np.dtype(common).kind == "f"
+    floats = common in FLOATS
 
     def passes(edge: Any, value: Any) -> Any:
         if side == "right":

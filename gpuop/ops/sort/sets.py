@@ -12,6 +12,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
+from gpuop.ir.dtype_names import joined_dtype
 from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.data_dependent_shapes import integers, on_device, on_host
@@ -85,7 +86,7 @@ def isin(
     sides = element, test_elements
     typed = [v for v in sides if isinstance(v, Field)]
     fields = [v if isinstance(v, Field) else Field(v, 0, wide_dtype(v, typed)) for v in sides]
-    dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in fields))  # holds the values of both
+    dtype = joined_dtype(*(ordered("isin", v).dtype for v in fields))  # holds the values of both
     values, among = (ordered("isin", v.astype(dtype)) for v in fields)
     row, out = sort(ravel(among)), values.type.replace(dtype="bool")
     count = row.size

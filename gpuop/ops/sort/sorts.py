@@ -14,7 +14,7 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES, REALS
 from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, narrowed, where, widened
@@ -127,7 +127,7 @@ def _ordered(name: str, a: Any) -> tuple[Field, Field]:
     field = a_field(name, a)
     if field.dtype in COMPLEX_DTYPES:
         raise SemanticError(f"{name} does not take {field.dtype} fields: complex numbers have no order")
-    return field, astype(field, "float32") if field.dtype in ("float16", "unorm8") else field
+    return field, astype(field, "float32") if field.dtype in (*HALVES, "unorm8") else field
 
 
 # --- sorts ------------------------------------------------------------------------------------------------------------
@@ -222,8 +222,8 @@ def _statistics(
     def result(statistic: Field) -> Field:
         statistic = reshaped(name, statistic, [own_axes[n] for n in _others(field.type, axes)])
         statistic = (
-            astype(statistic, "float16")
-            if field.dtype == "float16"
+            astype(statistic, field.dtype)
+            if field.dtype in HALVES
             else statistic
             if of_values
             else narrowed(statistic, field)
@@ -290,7 +290,7 @@ def _quantiles(
         method, dtype = _method_of_ends(method, a, several)
 
     def chosen(share: float) -> Callable[[Field], Field]:
-        if numbers and isinstance(a, Field) and a.dtype in ("float16", "float32", "float64"):
+        if numbers and isinstance(a, Field) and a.dtype in REALS:
             return lambda rows: _between_numbers(rows, share, method)
         return lambda rows: _between(rows, share, method)
 

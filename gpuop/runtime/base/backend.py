@@ -322,5 +322,5 @@ class Backend(ABC):
 def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
     """Return the array of a value (a buffer, or the scalars of a parameter); waits."""
     if isinstance(value, tuple):
-        return array_of(kind, np.array(value, kind.storage.numpy))
+        return array_of(kind, np.array(value, kind.memory_dtype))
     return array_of(kind, backend.download(kind, value))

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.trace import HostSpan
+from gpuop.ir.bfloat16 import BFLOAT16, bits_of, values_of
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]
-STORED_OTHERWISE = frozenset({*COMPLEX_DTYPES, "bool"})  # dtypes whose elements lie as those of another one
+STORED_OTHERWISE = frozenset({*COMPLEX_DTYPES, "bool", BFLOAT16})  # dtypes whose elements lie as those of another one
 
 
 def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
@@ -29,7 +30,8 @@ def stored(kind: FieldType, array: Array) -> Array:
     """Return a contiguous array as it is stored: a complex number is its two parts, a bool is a byte."""
     if kind.dtype not in STORED_OTHERWISE:
         return array
-    return np.ascontiguousarray(array).reshape(-1).view(kind.storage.name)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return bits_of(flat) if kind.dtype == BFLOAT16 else flat.view(kind.storage.name)
 
 
 def planes_of(kind: FieldType, array: Array) -> Array:
@@ -46,7 +48,7 @@ def array_of(kind: FieldType, planes: Array) -> Array:
     with HostSpan("convert"):
         flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
     if kind.dtype in STORED_OTHERWISE:
-        flat = flat.view(kind.array_dtype)
+        flat = values_of(flat) if kind.dtype == BFLOAT16 else flat.view(kind.array_dtype)
     return flat.reshape(tuple(kind.array_shape))
 
 

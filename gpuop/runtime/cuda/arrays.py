@@ -132,7 +132,7 @@ class _Stream:
 
 def _array(cupy: Any, memory: CudaMemory, kind: FieldType, buffer: Buffer) -> Any:
     shape, strides = tuple(kind.array_shape), strides_of(kind, planar(kind))
-    stored = kind.storage.numpy  # bools are bytes
+    stored = kind.memory_dtype  # bools are bytes
     buffer = ExportedBuffer(
         memory, dlpack.DLPackMemory(int(buffer), shape, strides, stored, (dlpack.CUDA, memory.ordinal), False, buffer)
     )

@@ -144,7 +144,7 @@ class Cuda(CompilingBackend):
             self.memory.send(planes, buffer)
 
     def download(self, kind: FieldType, buffer: Buffer) -> Array:
-        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        planes = np.empty((kind.planes, kind.field_shape.points), kind.memory_dtype)
         with between_marks("download", self):
             self._reported(lambda: self.memory.receive(buffer, planes))
         return planes

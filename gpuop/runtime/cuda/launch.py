@@ -137,7 +137,7 @@ def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
     return [
         fill
         for buffer, kind, value in source.filled(arguments)
-        for fill in _fills(int(buffer), kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
+        for fill in _fills(int(buffer), kind.memory_dtype.type(value), kind.planes * kind.field_shape.points)
     ]
 
 

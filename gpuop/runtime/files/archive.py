@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuop.base.cache.atomic_files import Path
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
-from gpuop.ir.types import BY_NUMPY, FieldType
+from gpuop.ir.types import DTYPES, FieldType
 from gpuop.runtime.base.backend import Array
 
 MAGIC = b"\x93NUMPY\x01\x00"
@@ -25,7 +25,9 @@ HEADER = re.compile(
     rb"\{'descr': '([<>|])([a-zA-Z]\d{1,9})', 'fortran_order': False, 'shape': \(([\d, ]{0,99})\), \} *\n"
 )
 LITTLE = "<|"
-NAMES = {np.dtype(name).str[1:]: name for name in (*BY_NUMPY, *COMPLEX_DTYPES)}  # dtype names by NumPy code
+NAMES = {
+    np.dtype(name).str[1:]: name for name in (*(d.name for d in DTYPES.values()), *COMPLEX_DTYPES)
+}  # dtype names by NumPy code
 
 
 class Damaged(Exception):

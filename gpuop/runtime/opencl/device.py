@@ -127,7 +127,7 @@ class OpenCL(CompilingBackend):
                 span.ran.append(self._copied(buffer, np.ascontiguousarray(planes), is_blocking=True))
 
     def download(self, kind: FieldType, buffer: Buffer) -> Array:
-        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        planes = np.empty((kind.planes, kind.field_shape.points), kind.memory_dtype)
         if not planes.size:
             return planes
         copy = partial(self._copied, planes, buffer, is_blocking=True)
@@ -149,7 +149,7 @@ class OpenCL(CompilingBackend):
         return self.cl.enqueue_copy(self.queue, target, source, **how)
 
     def fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
-        pattern = np.asarray(value).astype(kind.storage.numpy)
+        pattern = np.asarray(value).astype(kind.memory_dtype)
         return self.cl.enqueue_fill(self.queue, buffer, pattern, kind.nbytes)  # a buffer, or host memory
 
     def wrap(self, array: Array) -> Buffer | None:

@@ -229,6 +229,6 @@ def run_once(backend: Backend, launch: Launch) -> float:
 def _bound(backend: Backend, timed: Kernel) -> tuple[Launch, tuple[Buffer, Buffer]]:
     """Return a launch, and its memory, which must live as long."""
     kind = timed.inputs[0].type
-    planes = np.linspace(0, 1, kind.field_shape.points).astype(kind.storage.numpy)[None]
+    planes = np.linspace(0, 1, kind.field_shape.points).astype(kind.memory_dtype)[None]
     buffers = backend.upload(kind, planes), backend.empty(timed.written[0].type)
     return backend.bind(backend.compile(timed), buffers), buffers

@@ -21,6 +21,7 @@ from gpuop.ir.nodes import Block, Expr, FieldParam, Lane, Let, Pack, Ref, Stmt, 
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.visit import map_blocks, operands, values, walk
+from gpuop.passes.bfloat16_bits import bfloat16_as_bits
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory
 from gpuop.runtime.base.copy_trace import CopySpan
 from gpuop.runtime.base.current_queue import clone_queue
@@ -46,7 +47,7 @@ class Reference(Backend):
 
     def empty(self, kind: FieldType) -> Buffer:
         try:
-            return np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+            return np.empty((kind.planes, kind.field_shape.points), kind.memory_dtype)
         except MemoryError:
             raise DeviceError(f"reference: no memory for a field of {kind} ({kind.nbytes} bytes)") from None
 
@@ -67,6 +68,7 @@ class Reference(Backend):
             target[...] = source
 
     def compile(self, kernel: Kernel) -> Any:
+        kernel = bfloat16_as_bits(kernel)
         return without_unused(kernel) if self.checked else kernel
 
     def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
@@ -75,7 +77,7 @@ class Reference(Backend):
     def bound(self, kernel: Kernel, arguments: Sequence[Argument]) -> Launch:
         fields = {}
         for param, argument in zip((*kernel.inputs, *kernel.written), arguments, strict=True):
-            scalars = np.array(argument, param.type.storage.numpy)[:, None] if param.by_value else argument
+            scalars = np.array(argument, param.type.memory_dtype)[:, None] if param.by_value else argument
             fields[param] = scalars
         fields |= {param: self.empty(param.type) for param in kernel.intermediates}
         steps = stages(kernel)

@@ -34,7 +34,7 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[ir.FieldParam, NDArray[
     Raises:
         DeviceError: undefined behaviour on a GPU.
     """
-    planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
+    planes = {p: array.reshape(p.type.planes, -1).view(p.type.memory_dtype) for p, array in fields.items()}
     report, outputs = GpuReports(device, kernel), _histories(kernel, planes)
     lazy, loads = _Lazy(), _Loads()
     for where in grouped_chunks(kernel, surplus=True):

@@ -32,7 +32,7 @@ def run(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]], lowered: bool
     Args:
         lowered: whether the kernel is lowered; then the tail threads of the launch run too, as on devices.
     """
-    planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
+    planes = {p: array.reshape(p.type.planes, -1).view(p.type.memory_dtype) for p, array in fields.items()}
     for where in chunks(kernel, lowered or kernel.whole):
         with np.errstate(all="ignore"):
             Threads(kernel, where, ArrayMemory(where, planes, kernel, lowered)).block(kernel.body, None)

@@ -67,7 +67,7 @@ class CudaOnHost(CompilingBackend, Reference):
 
     def empty(self, kind: FieldType) -> Buffer:
         shape = (kind.planes, kind.field_shape.points)
-        return guarded(kind.nbytes).view(kind.storage.numpy).reshape(shape)
+        return guarded(kind.nbytes).view(kind.memory_dtype).reshape(shape)
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         with CopySpan("upload", self):

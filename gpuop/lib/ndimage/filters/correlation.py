@@ -16,7 +16,7 @@ from gpuop.dsl.fields.field_types import VectorField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.jit.array_arguments import is_of_an_array, takes_arrays
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import FLOATS
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.kernels.axes import fast_length
 from gpuop.lib.fft.kernels.passes import read as pair_at
@@ -283,7 +283,7 @@ def _summed(
     if method == "fft" and has_transform(field, window):
         check_exact(field, window, at, dtype)
         return by_fft(*args, "`method='fft'` asks for it")
-    whole = dtype not in ("float16", "float32", "float64", *COMPLEX_DTYPES)
+    whole = dtype not in FLOATS
     separates = method == "separable" or (method is None and window.size >= WORTH)
     parts = factors_of(window, whole and method is None) if separates else None
     if parts is not None:

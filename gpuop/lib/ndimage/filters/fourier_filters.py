@@ -14,7 +14,7 @@ from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.jit.array_arguments import takes_arrays
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, dtype_name, part_dtype
 from gpuop.lib.ndimage.filter_arguments import axis_of, each, rank
 from gpuop.lib.ndimage.scalar_arguments import numbers_of
 
@@ -103,7 +103,7 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
     """
     own = input.dtype if input.dtype in COMPLEX_DTYPES else "complex128"
-    kind = own if output is None else str(np.dtype(output))
+    kind = own if output is None else str(dtype_name(output))
     if kind not in COMPLEX_DTYPES:
         raise ArgumentError(f"output type not supported: it is complex64 or complex128, not {output}")
     result = input.astype(kind)
@@ -140,7 +140,7 @@ def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output
 def _spectrum(field: Field, output: Any) -> Field:
     """Return the field in the dtype of the result."""
     own = field.dtype if field.dtype in (*COMPLEX_DTYPES, "float32") else "float64"
-    kind = own if output is None else str(np.dtype(output))
+    kind = own if output is None else str(dtype_name(output))
     if kind not in (*COMPLEX_DTYPES, "float32", "float64") or (own in COMPLEX_DTYPES and kind not in COMPLEX_DTYPES):
         raise ArgumentError(f"output type not supported: {kind} for a field of {field.dtype}")
     return field.astype(kind)

@@ -12,6 +12,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import is_of_an_array, takes_arrays
+from gpuop.ir.dtype_names import wide_float
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, edge, method_of, rank, result_dtype, window_axes
 from gpuop.lib.ndimage.filters.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
@@ -188,7 +189,7 @@ def counted(
         offsets: offsets of the window's points, in row-major order.
         computed: dtype of comparisons.
     """
-    computed = "float32" if computed == "float16" else computed
+    computed = wide_float(computed)
     kind = field.type.replace(dtype=computed)
     keys, edge = _keys(field, kind), outside
     if outside.border == "constant":

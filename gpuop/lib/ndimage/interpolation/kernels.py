@@ -15,7 +15,7 @@ import gpuop.dsl as k
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.borders import BORDERS
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, values_dtype
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import check_real, computed_in, rank
 from gpuop.lib.ndimage.interpolation.periodic_zoom import EvenBlocks, blocks_of
@@ -229,7 +229,7 @@ class Between:
 
 def _computed_in(field: Field, spline: Spline, dtype: str) -> str:
     """Return the dtype of values: for nearest neighbours, which only move values, the field's where float64 is not exact."""
-    moved = spline.order == 0 and field.dtype in ("int64", "uint64") and np.dtype(dtype).kind in "iub"
+    moved = spline.order == 0 and field.dtype in ("int64", "uint64") and values_dtype(dtype).kind in "iub"
     return field.dtype if moved and math.isfinite(spline.cval) else computed_in(field, dtype)
 
 

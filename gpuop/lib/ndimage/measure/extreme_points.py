@@ -8,7 +8,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.measure.host_results import is_lazy, measured
 from gpuop.lib.ndimage.measure.label_groups import LabelGroups, LabelIndex, index_of
@@ -151,5 +151,5 @@ def _positions(groups: LabelGroups, ranks: Field, which: str) -> Field:
 
 
 def _rank(value: Any, kind: FieldType, which: str) -> Any:
-    key = key_of(k._convert_float(value) if kind.dtype == "float16" else value, kind)
+    key = key_of(k._convert_float(value) if kind.dtype in HALVES else value, kind)
     return ~key if which == "minimum" else key
