@@ -117,6 +117,29 @@ def test_what_neighbours_need_in_memory_is_all_that_goes_there(device):
     same_bits(results["out"], blur(middle).numpy() - np.float32(6) * middle.numpy())
 
 
+@gp.operator
+def weighed(*fields):
+    return sum(_readTensor(field) * (n + 1) for n, field in enumerate(fields))
+
+
+@gp.schedule("plain")
+@pytest.mark.parametrize(("count", "written"), [(2, [2, 1]), (3, [4, 1])])
+def test_what_reads_more_than_twice_its_bytes_is_computed_beside_that(count, written):
+    """A value of three in memory is written beside these, and read once; one of two is computed from them where it is read."""
+
+    def build():
+        middles = [costly(a + n) for n in range(count)]
+        return {"out": sum(map(blur, middles[1:]), blur(middles[0])) - weighed(*middles)}
+
+    with gp.use_device("reference"):
+        graph, results = fused(build, kernels=2)
+        assert [len(launch.outputs) for launch in graph.plan.launches] == written
+        middles = [costly(a + n) for n in range(count)]
+        blurred = sum((blur(middle).numpy() for middle in middles[1:]), blur(middles[0]).numpy())
+        weights = sum((middle.numpy() * np.float32(n + 1) for n, middle in enumerate(middles)), np.float32(0))
+        same_bits(results["out"], blurred - weights)
+
+
 @gp.schedule("plain")
 def test_a_gather_of_what_is_wanted_reads_it(device):
     graph, results = fused(lambda: {"out": shift(a * 10 + 1), "probed": a * 10 + 1}, kernels=2)

@@ -261,6 +261,22 @@ def test_what_cannot_be_cut_is_refused():
             program.window((8, 8), (0, 0), (4, 8))(x[:5])
 
 
+def test_iterations_reach_no_point_from_both_sides():
+    """Seven iterations of one row each have the other seven of eight rows in their windows; eight would have a row twice."""
+
+    def moved_up(times):
+        return gp.pipeline(lambda x: gp.iterate(lambda u: np.roll(u, 1, 0) * 2, gp.ScalarField(x), times=times))
+
+    x, program = image(8, 3), moved_up(7)
+    with gp.use_device("reference"):
+        part = taken(x, program.footprint(x).window((0, 0), (4, 3)))
+        np.testing.assert_array_equal(
+            program.window(x.shape, (0, 0), (4, 3))(np.ascontiguousarray(part)), np.roll(x, 7, 0)[:4] * 2**7
+        )
+        with pytest.raises(SemanticError, match="8 iterations reach around the axis, of 8: take fewer at once"):
+            moved_up(8).window(x.shape, (0, 0), (4, 3))(x)
+
+
 def test_wrong_windows_are_refused():
     program, x = gp.pipeline(lambda x: blurred(gp.ScalarField(x))), image(9, 9)
     with pytest.raises(SemanticError, match=r"need a window \[1:7, 0:9\], of extents \(6, 9\), and `x` has \(5, 9\)"):
