@@ -453,9 +453,16 @@ class SymbolicBounds(Ranges):
         for arm, holds in zip(arms, (True, False), strict=True):
             with self.under(value.args[0], holds) if value.op == "choose" else nullcontext():
                 bounds.append(self.most(rest.plus(arm, n), depth, enough))
+                if bounds[-1] > enough != NEVER and len(arm.terms) > 1:
+                    bounds[-1] = min(bounds[-1], self._apart(rest, arm, n, depth, enough))
             if bounds[-1] > enough != NEVER:
                 return best
         return max(bounds)
+
+    def _apart(self, rest: Sum, part: Sum, n: int, depth: int, enough: int) -> int:
+        """An upper bound of a sum and n times a part of it, whose own bound is a whole number: quotients round down."""
+        bound = self.most(part, depth) if n > 0 else -self.most(part.times(-1), depth)
+        return self.most(Sum(rest.terms, rest.constant + n * bound), depth, enough)
 
     def _may_stay(self, value: ir.Apply) -> bool:
         """Return whether a value is the absolute value of a number that may be the least of its type, which has none."""

@@ -18,8 +18,11 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
+from gpuop.ir.build import Builder
 from gpuop.ir.kernel import Kernel, Pin
-from gpuop.ir.nodes import Apply, Block, Const, Let
+from gpuop.ir.nodes import Apply, Array, Block, Const, Declare, Expr, For, If, Index, Let, Ref, Stmt, Store, Var
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import FLOAT, INT, Shape, Type
 from gpuop.ir.visit import map_blocks
 from gpuop.passes.bounds_proof import unproved
 from gpuop.passes.pipeline import PIPELINE, not_inside, pass_by_pass
@@ -179,6 +182,42 @@ def test_a_schedule_that_is_not_shown_to_be_inside_is_not_taken(monkeypatch: pyt
         assert not_inside(replace(launch.kernel, pin=Pin("tile")), GPU) == why
         assert f"  not taken: tile, as {why}\n" in explain(lowering, target=GPU)
         np.testing.assert_array_equal(result.numpy(), scipy_ndimage.sobel(x[1:], 1, mode="wrap"))
+
+
+@pytest.mark.parametrize("rows", [35, 36])
+def test_quotients_of_strips_round_down(rows):
+    """Strips of four rows, of which 288 are in the middle of a tile, 32 a row; a turn takes 256 of them.
+
+    The last row, 4 * (8 * turn + column / 32) + 3, is 35 in strip 287: the quotient is 8, not 287 / 32.
+    """
+    body: list[Stmt] = []
+
+    def bound(expr: Expr) -> Expr:
+        body.append(Let(Var("t", expr.type), expr))
+        return Ref(body[-1].var)
+
+    def loop(var: Var, stop: int, *inside: Stmt) -> For:
+        return For(var, Const(0, Type(INT)), Const(stop, Type(INT)), Const(1, Type(INT)), inside)
+
+    b, column = Builder(bound), Index("local", "column")
+    turn, down, right = (Var(hint, Type(INT)) for hint in ("turn", "down", "right"))
+    array = Array("a", Type(FLOAT), (64 * rows,), "local")
+    strip = b.apply("add", b.apply("mul", Ref(turn), 256), column)
+    in_middle, in_range = b.apply("lt", strip, 288), b.apply("lt", strip, 414)
+    before, body[:] = tuple(body), []
+    side = b.apply("sub", strip, 288)
+    middle = b.apply("add", b.apply("mul", Ref(turn), 8), b.apply("div", column, 32))
+    row = b.apply("choose", in_middle, middle, b.apply("div", side, 14))
+    top = b.apply("mul", row, 4)
+    across = b.apply("choose", in_middle, b.apply("mod", column, 32), b.apply("add", b.apply("mod", side, 14), 32))
+    values, body[:] = tuple(body), []
+    flat = b.apply("mul", b.apply("add", top, Ref(down)), 64)
+    place = b.apply("add", flat, b.apply("add", across, Ref(right)))
+    store = Store(array, (place,), Const(0.0, Type(FLOAT)))
+    stores = loop(down, 4, loop(right, 3, *body, store))
+    grid = loop(turn, 2, *before, If(in_range, (*values, stores)))
+    kernel = Kernel("strips", (), (), Domain(Shape(1, 256)), (Declare(array), grid), Shape(1, 1, 256))
+    assert bool(unproved(kernel)) == (rows == 35)
 
 
 @pytest.mark.parametrize("width", [512, 1025, 2048])
