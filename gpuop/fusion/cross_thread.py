@@ -51,15 +51,19 @@ def access_of(op: Op) -> AccessPattern:
 @lru_cache(maxsize=256)
 def access_pattern(kernel: Kernel) -> AccessPattern:
     """The access pattern of a kernel."""
-    access = AccessPattern({}, {})
+    access, written = AccessPattern({}, {}), set[FieldParam]()
     for stmt in walk(kernel.body):
         memory = written_by(stmt)
-        if isinstance(memory, FieldParam) and not (isinstance(stmt, Write) and is_local(kernel.domain, stmt)):
-            access.scatters.setdefault(memory, stmt.loc)
+        if isinstance(memory, FieldParam):
+            written.add(memory)
+            if not (isinstance(stmt, Write) and is_local(kernel.domain, stmt)):
+                access.scatters.setdefault(memory, stmt.loc)
         for value in values(stmt):
             if isinstance(value, Read) and not is_local(kernel.domain, value):
                 access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
     for output in kernel.outputs:
+        if output.param not in written:  # it is in memory alone, which starts from a number
+            access.scatters[output.param] = kernel.loc
         if output.initial is not None:  # it is read where the output is
             access.gathers.setdefault(output.initial, access.scatters.get(output.param))
     return access

@@ -31,7 +31,6 @@ from gpuop.ir.types import INT, SMALL_TENSOR, FieldType, Shape, Type
 from gpuop.ir.values import Call, Leaf, Node, Result
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import effects, fields_read, walk
-from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply
 from gpuop.ops.reduce.reductions import reduced
 from gpuop.passes.relax_precision import relaxed
@@ -288,8 +287,6 @@ def _called(
         called=source.called,
     )
     kernel = relaxed(simplify(without_negatives(simplify(kernel))))
-    if output.fill is not None and not any(isinstance(s, (ir.Write, ir.Atomic)) for s in walk(kernel.body)):
-        return filled(kind, int(output.fill))  # all places lie outside
     read = fields_read(kernel.body)
     inputs = tuple(param for param in kernel.inputs if param in read)
     kernel = verify(replace(kernel, inputs=inputs), Form.RECORDED)
