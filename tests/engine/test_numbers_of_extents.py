@@ -108,6 +108,23 @@ def test_the_third_size_builds_nothing(built, name):
     assert pipeline.explain(np.ones(SHAPES[-1], np.float32)).endswith("compiled for all sizes of `image`")
 
 
+@gp.operator
+def parted(f):
+    rows, columns = f.field_shape
+    return _readTensor(f) + (_row % (rows // 8)) * (_column % (columns // 3))
+
+
+def test_numbers_that_are_equal_in_one_size_stay_two(built):
+    """An eighth of the rows of the third size is a third of its columns: it shares kernels all the same, and so do later sizes."""
+    pipeline, counts = gp.pipeline(lambda image: parted(gp.ScalarField(image))), []
+    for rows, columns in ((70, 90), (81, 67), (104, 39), (66, 131)):
+        x = rng.integers(0, 300, (rows, columns)).astype(np.float32)
+        row, column = np.arange(rows)[:, None] % (rows // 8), np.arange(columns) % (columns // 3)
+        np.testing.assert_array_equal(pipeline(x), x + (row * column).astype(np.float32))
+        counts.append(len(built))
+    assert counts[1:] == [counts[1]] * 3
+
+
 def of(name, dtype, *arguments, **options):
     return lambda x: getattr(ndimage, name)((x * 3).astype(dtype), *arguments, **options)
 

@@ -12,7 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.transforms.entries import Batch
-from tests.borders import away
+from tests.borders import CHECKED, away
 from tests.harness import same_bits
 
 rng = np.random.default_rng(43)
@@ -122,6 +122,41 @@ def test_a_size_more_shares_kernels(monkeypatch):
 @functools.cache
 def mapped_third(third: Any) -> Any:
     return gp.vmap(lambda a: third(gp.ScalarField(a)))
+
+
+def test_layers_under_every_border():
+    """Layers of all entries are one axis: what a border names, and a number outside, are those of the own entry."""
+    x = numbers(3, 4, 5, 6)
+
+    @gp.operator
+    def beyond(f, border):
+        near = _readTensor(f, _layer + 1, _row, _column - 1, border=border)
+        return near - 2 * _readTensor(f, _layers - 4 - _layer, _row, _column, border=border)
+
+    def of_numpy(a, border):
+        layers = away(a[::-1], 3, 0, 0, border=border) if border != "wrap" else np.roll(a[::-1], -3, 0)
+        return away(a, 1, 0, -1, border=border) - 2 * layers
+
+    with gp.use_device("reference"):
+        for border in CHECKED:
+            mapped = gp.vmap(lambda f, border=border: beyond(f, border))(gp.ScalarField(x))
+            same_bits(mapped.numpy(), np.stack([of_numpy(a, border) for a in x]), border)
+
+
+def test_layers_outside_are_not_written():
+    """They would be those of the next entry."""
+
+    @gp.operator(outputs=lambda f: (f.type, f.type.replace(dtype="int32")), default=(7, 0))
+    def further(f):
+        _writeTensor(_out0, _readTensor(f), _layer + 1, _row, _column)
+        _atomic_add(_pointerTo(_out1, 2 * _layer - 1, _row, _column), 1)
+
+    x = numbers(3, 4, 5, 6)
+    with gp.use_device("reference"):
+        moved, counts = gp.vmap(further)(gp.ScalarField(x))
+        same_bits(moved.numpy(), np.concatenate([np.full((3, 1, 5, 6), 7, np.float32), x[:, :-1]], 1))
+        expected = np.array([0, 1, 0, 1], np.int32)
+        np.testing.assert_array_equal(counts.numpy(), np.broadcast_to(expected[:, None, None], (3, 4, 5, 6)))
 
 
 # --- arguments and results ------------------------------------------------------------------------------------------

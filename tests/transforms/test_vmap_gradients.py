@@ -78,3 +78,23 @@ def test_rules_of_functions(device):
     expected = np.stack([differences(f, a) for a in x])
     for g in (gp.vmap(gp.grad(f)), gp.grad(lambda a: gp.vmap(f)(a).sum())):
         np.testing.assert_allclose(g(gp.ScalarField(x)).numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_entries_share_gets_the_sum_of_their_cotangents():
+    """Of a rule of its own too, whose cotangents are those of one entry."""
+
+    @gp.operator
+    def product(f, w):
+        return _readTensor(f) * _readTensor(w)
+
+    @product.defvjp
+    def back(inputs, value, cotangent):
+        f, w = inputs
+        return cotangent * w, cotangent * f * 2.0  # twice the gradient, so that nothing else stands for it
+
+    x, w = rng.standard_normal((3, 4)), rng.standard_normal(4)
+    fields = gp.ScalarField(x), gp.ScalarField(w)
+    with gp.use_device("reference"):
+        result = gp.grad(lambda f, w: gp.vmap(product, in_axes=(0, None))(f, w).sum(), argnums=(0, 1))(*fields)
+        np.testing.assert_allclose(result[0].numpy(), np.stack([w] * 3))
+        np.testing.assert_allclose(result[1].numpy(), 2.0 * x.sum(0))
