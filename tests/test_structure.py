@@ -256,6 +256,7 @@ def test_kinds_of_what_is_launched():
         "HostFunction": "ir/kernel.py",
         "DeviceFunction": "ir/kernel.py",
         "Iteration": "fusion/iteration.py",
+        "Reversal": "fusion/iteration.py",
         "Prebuilt": "runtime/execute.py",
         "Variants": "ir/variants.py",
     }

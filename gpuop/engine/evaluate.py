@@ -20,7 +20,7 @@ from gpuop.dsl.fields.names import names_given
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.engine.interop import own
 from gpuop.engine.number_arguments import NumberArguments
-from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.iteration import Repeating
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_cache import shape_of
@@ -38,7 +38,7 @@ from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 
 Functions = (HostFunction, DeviceFunction)
-Together = (*Functions, Iteration)  # they compute all of their outputs, even if one is read
+Together = (*Functions, *Repeating)  # they compute all of their outputs, even if one is read
 PLANS_KEPT = 128  # in all pipelines and fields together: drivers keep megabytes for a kernel
 
 

@@ -1,4 +1,7 @@
-"""Iteration: a repeated program in the place of a kernel. The results of one iteration are the states of the next."""
+"""Iterations: a repeated program in the place of a kernel. The results of one iteration are the states of the next.
+
+A reversal goes from the last iteration back to the first, as the gradient of an iteration does.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from gpuop.base.records import dataclass
+from gpuop.fusion.binomial_checkpoints import recomputed
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
@@ -49,6 +53,17 @@ class Iteration(Launchable):
     @property
     def acts(self) -> bool:
         return any(op.kernel.acts for part in parts(self) for op in part.program.ops)
+
+    def runs(self, limits: Limits) -> list[tuple[Part, int]]:
+        """The parts, each with how often it runs at most; without `times` as for one iteration."""
+        times = self.times or 1
+        until = [] if self.until is None else [(self.until, max(times // self.every, 1))]
+        return self.advances(times, limits) + until
+
+    def advances(self, times: int, limits: Limits) -> list[tuple[Part, int]]:
+        """The parts that run so many iterations."""
+        part, count = self.together(limits)
+        return [(self.turn, times % count), (part, times // count)]
 
     def together(self, limits: Limits) -> tuple[Part, int]:
         """The part to launch, and its number of iterations: two if they take no more kernels than one.
@@ -96,6 +111,43 @@ def _moved(values: tuple[int, ...], later: dict[int, int]) -> tuple[int, ...]:
     return tuple(later[v] for v in values)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Reversal(Launchable):
+    """An iteration, and what goes back from its last state to its first.
+
+    Its inputs are those of the iteration, then other inputs of the way back, then what goes back, as much as it has outputs.
+
+    Attributes:
+        forward: the iteration, whose states are computed again, from those that are kept.
+        back: the program that goes back by one iteration: from the states before it and what goes back to those after it.
+        checkpoints: the most states in memory at a time; None: as many as suit the device's memory.
+    """
+
+    unfusible: ClassVar[str] = "repeats kernels of its own"
+    forward: Iteration
+    back: Part
+    checkpoints: int | None
+
+    @property
+    def acts(self) -> bool:
+        return self.forward.acts or any(op.kernel.acts for op in self.back.program.ops)
+
+    @property
+    def again(self) -> int:
+        """The number of iterations that are computed again; without `times`, or `checkpoints`, with all states kept."""
+        times = self.forward.times or 1
+        return recomputed(times, self.checkpoints or times)
+
+    def runs(self, limits: Limits) -> list[tuple[Part, int]]:
+        """As of an iteration."""
+        times = self.forward.times or 1
+        counting = self.forward.runs(limits) if self.forward.until is not None else []
+        return [*counting, *self.forward.advances(self.again, limits), (self.back, times)]
+
+
+Repeating = (Iteration, Reversal)
+
+
 def parts(kernel: Iteration) -> tuple[Part, ...]:
     return (kernel.turn,) if kernel.until is None else (kernel.turn, kernel.until)
 
@@ -103,8 +155,8 @@ def parts(kernel: Iteration) -> tuple[Part, ...]:
 def kernels(plan: Plan) -> Iterator[Kernel]:
     """The kernels of a plan that run on the device, each once, those that are repeated too."""
     for launch in plan.launches:
-        if isinstance(launch.kernel, Iteration):
-            for part in dict.fromkeys((*parts(launch.kernel), launch.kernel.together(plan.limits)[0])):
+        if isinstance(launch.kernel, Repeating):
+            for part in dict.fromkeys(part for part, _ in launch.kernel.runs(plan.limits)):
                 yield from kernels(part.plan(plan.limits))
         elif isinstance(launch.kernel, Kernel):
             yield launch.kernel
@@ -118,13 +170,9 @@ def launches(plan: Plan, where: str = "") -> int:
     """
     total = 0
     for launch in plan.launches:
-        if isinstance(launch.kernel, Iteration):
-            turns = launch.kernel.times or 1
-            part, count = launch.kernel.together(plan.limits)
-            total += turns // count * launches(part.plan(plan.limits), where)
-            total += turns % count * launches(launch.kernel.turn.plan(plan.limits), where)
-            if launch.kernel.until is not None:
-                total += max(turns // launch.kernel.every, 1) * launches(launch.kernel.until.plan(plan.limits), where)
+        if isinstance(launch.kernel, Repeating):
+            for part, runs in launch.kernel.runs(plan.limits):
+                total += runs * launches(part.plan(plan.limits), where) if runs else 0
         else:
             total += launch.kernel.where == where
     return total

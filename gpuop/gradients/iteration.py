@@ -1,84 +1,221 @@
-"""The derivatives of `gp.iterate`: tangents are states more, and cotangents go back through the iterations one by one."""
+"""The derivatives of `gp.iterate`: tangents are states more, and cotangents go back from the last iteration to the first.
+
+A few iterations are calls, which are fused with what is around them; more are a reversal, which keeps some of the states and
+computes the others again. Both add up in the same order, so they give the same bits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.derivative_rules import derivatives
 from gpuop.dsl.fields.field import Field
-from gpuop.engine.iterate import Repeated, iterate
+from gpuop.engine.iterate import iterate
+from gpuop.engine.repeated import Repeated, Reversed, computed, repeated_of, reverse, reversed_of
 from gpuop.gradients.forward import Forward
 from gpuop.gradients.values import cotangents, is_differentiable, substituted
-from gpuop.ir.values import Node
+from gpuop.ir.values import Leaf, Node
 from gpuop.ops.create.computed_fields import filled
+from gpuop.ops.elementwise.algebra import apply
 
-MOST_ITERATIONS = 64  # that reverse mode goes back through: each keeps its states
+MOST_CALLS = 16  # iterations whose way back is calls
+MOST_TWICE = 64  # iterations that reverse mode goes back through twice, for second derivatives
+
+Fields = Sequence[Field]
+Tangents = Sequence[Field | None]
 
 
-def _after(
-    repeated: Repeated, states: Sequence[Field], inputs: Sequence[Field], results: Sequence[Node]
-) -> list[Field]:
+def _at(repeated: Repeated, states: Fields, captured: Fields, results: Sequence[Node]) -> list[Field]:
     """Values of the graph of an iteration, at these states."""
-    count = len(repeated.states)
-    places = {own.node: field.node for own, field in zip(repeated.states, states, strict=True)}
-    places |= {node: field.node for node, field in zip(repeated.captured, inputs[count:], strict=True)}
+    places = _places([*(own.node for own in repeated.states), *repeated.captured], [*states, *captured])
     return substituted([Field.of(node) for node in results], places)
 
 
-def _pushed(
-    repeated: Repeated, number: int, inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]
-) -> Field | None:
-    """The tangent of a final state: those of all states are iterated beside them."""
-    count = len(repeated.states)
-    smooth = [n for n, state in enumerate(repeated.states) if is_differentiable(state.node.type)]
-    if number not in smooth:
-        return None
-    begin = [_or_zeros(tangents[n], inputs[n]) for n in smooth]
+def _back_at(reversal: Reversed, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
+    """What goes back by one iteration, at these states."""
+    own = [field.node for field in reversal.forward.states], [field.node for field in reversal.bars]
+    places = _places([*own[0], *reversal.captured, *own[1]], [*states, *captured, *bars])
+    return substituted([Field.of(node) for node in reversal.results], places)
 
-    def both(*fields: Field) -> tuple[Field, ...]:
-        states, moving = fields[:count], fields[count:]
-        seeds: dict[Node, Node] = {repeated.states[n].node: field.node for n, field in zip(smooth, moving, strict=True)}
-        captured = zip(repeated.captured, tangents[count:], strict=True)
-        seeds |= {node: tangent.node for node, tangent in captured if tangent is not None}
-        slopes = Forward(seeds).of([repeated.nexts[n] for n in smooth])
-        following = [
-            _or_zeros(None if slope is None else Field.of(slope), inputs[n]).node
-            for n, slope in zip(smooth, slopes, strict=True)
-        ]
-        return tuple(_after(repeated, states, inputs, [*repeated.nexts, *following]))
 
-    def ended(*fields: Field) -> Field:
-        return _after(repeated, fields[:count], inputs, repeated.ends)[0]
-
-    fields = (*(Field.of(field.node) for field in inputs[:count]), *(Field.of(field.node) for field in begin))
-    until = ended if repeated.ends else None
-    finals = iterate(both, fields, times=repeated.times, until=until, every=repeated.every)
-    pushed: Field = finals[count + smooth.index(number)]
-    return pushed
+def _places(nodes: Sequence[Node], fields: Fields) -> dict[Node, Node]:
+    return {node: field.node for node, field in zip(nodes, fields, strict=True)}
 
 
 def _or_zeros(tangent: Field | None, like: Field) -> Field:
     return filled(like.node.type, 0) if tangent is None else tangent
 
 
-def _pulled(
-    repeated: Repeated, number: int, inputs: Sequence[Field], result: Field, cotangent: Field
-) -> Sequence[Field | None]:
+def _smooth(fields: Fields) -> list[int]:
+    return [n for n, field in enumerate(fields) if is_differentiable(field.node.type)]
+
+
+def _leaves(fields: Fields) -> tuple[Field, ...]:
+    """Fields that stand for others in graphs that are repeated."""
+    return tuple(Field.of(Leaf(field.node.type), kind=field.kind) for field in fields)
+
+
+# --- forward mode -------------------------------------------------------------------------------------------------------
+
+
+def _pushed(repeated: Repeated, number: int, inputs: Fields, result: Field, tangents: Tangents) -> Field | None:
+    """The tangent of a final state: those of all states are iterated beside them."""
+    count = len(repeated.states)
+    smooth = _smooth(repeated.states)
+    if number not in smooth:
+        return None
+    begin = [_or_zeros(tangents[n], inputs[n]) for n in smooth]
+
+    def both(*fields: Field) -> tuple[Field, ...]:
+        return tuple(_with_tangents(repeated, inputs[count:], tangents[count:], fields[:count], fields[count:]))
+
+    def ended(*fields: Field) -> Field:
+        return _at(repeated, fields[:count], inputs[count:], repeated.ends)[0]
+
+    fields = (*(Field.of(field.node) for field in inputs[:count]), *(Field.of(field.node) for field in begin))
+    settings, until = repeated.settings, ended if repeated.ends else None
+    finals = iterate(
+        both, fields, times=settings.times, until=until, every=settings.every, checkpoints=settings.checkpoints
+    )
+    pushed: Field = finals[count + smooth.index(number)]
+    return pushed
+
+
+def _with_tangents(
+    repeated: Repeated, captured: Fields, pushes: Tangents, states: Fields, tangents: Fields
+) -> list[Field]:
+    """The next states, and the tangents of those that have one."""
+    smooth = _smooth(repeated.states)
+    seeds = _places([repeated.states[n].node for n in smooth], tangents) | _moving(repeated.captured, pushes)
+    slopes = Forward(seeds).of([repeated.nexts[n] for n in smooth])
+    following = [
+        _or_zeros(None if slope is None else Field.of(slope), repeated.states[n]).node
+        for n, slope in zip(smooth, slopes, strict=True)
+    ]
+    return _at(repeated, states, captured, [*repeated.nexts, *following])
+
+
+def _moving(captured: Sequence[Node], tangents: Tangents) -> dict[Node, Node]:
+    pairs = zip(captured, tangents, strict=True)
+    return {node: tangent.node for node, tangent in pairs if tangent is not None}
+
+
+# --- reverse mode -------------------------------------------------------------------------------------------------------
+
+
+def _pulled(repeated: Repeated, inputs: Fields, results: Fields, cotangent: Tangents) -> list[Field | None]:
     """The cotangents of the first states and of captured values."""
-    if repeated.ends or repeated.times is None or repeated.times > MOST_ITERATIONS:
-        what = "ends by a condition" if repeated.ends else f"has {repeated.times} iterations"
+    count = len(repeated.states)
+    states, captured = inputs[:count], inputs[count:]
+    smooth, moving = _smooth(states), _smooth(captured)
+    reversal = _reversal(repeated, captured, moving)
+    bars = [_or_zeros(cotangent[n], states[n]) for n in smooth]
+    bars += [filled(captured[n].node.type, 0) for n in moving]
+    settings = repeated.settings
+    few = not repeated.ends and settings.checkpoints is None and (settings.times or 0) <= MOST_CALLS
+    back = _as_calls(reversal, states, _fields(reversal.captured), bars) if few else reverse(reversal, states, bars)
+    places = [*smooth, *(count + n for n in moving)]
+    pulls: dict[int, Field] = dict(zip(places, back, strict=True))
+    return list(map(pulls.get, range(len(inputs))))
+
+
+def _reversal(repeated: Repeated, captured: Fields, moving: Sequence[int]) -> Reversed:
+    """The way back by one iteration: to the states before it, and sums over iterations for captured values."""
+    states, inside = _leaves(repeated.states), _at_most_once(captured)
+    smooth = _smooth(states)
+    nexts = _at(repeated, states, captured, repeated.nexts)
+    bars = _leaves([*(states[n] for n in smooth), *(captured[n] for n in moving)])
+    wanted = [*(field.node for field in states), *inside]
+    outputs = [(nexts[n].node, bar) for n, bar in zip(smooth, bars, strict=False)]
+    shares = dict(zip(wanted, cotangents(outputs, wanted), strict=True))
+    back = [_or_zeros(shares[states[n].node], states[n]) for n in smooth]
+    for n, total in zip(moving, bars[len(smooth) :], strict=True):
+        share = shares.pop(captured[n].node, None)  # of a value that comes in twice once
+        back.append(total if share is None else apply("add", total, share))
+    ends = _at(repeated, states, captured, repeated.ends)
+    forward = _repeated(repeated, states, nexts, ends)
+    return reversed_of(forward, bars, _nodes(back, bars))
+
+
+def _repeated(like: Repeated, states: Fields, nexts: Fields, ends: Fields) -> Repeated:
+    """An iteration of as many turns as another one."""
+    return repeated_of(like.name, states, _nodes(nexts, states), _nodes(ends), like.settings, like.loc)
+
+
+def _nodes(fields: Fields, own: Fields = ()) -> list[Node]:
+    """The nodes of computed values, or of some of the graph's own leaves."""
+    leaves = {field.node for field in own}
+    return [field.node if field.node in leaves else computed(field) for field in fields]
+
+
+def _fields(nodes: Sequence[Node]) -> list[Field]:
+    return [Field.of(node) for node in nodes]
+
+
+def _at_most_once(fields: Fields) -> list[Node]:
+    return list(dict.fromkeys(field.node for field in fields))
+
+
+def _as_calls(reversal: Reversed, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
+    """What goes back to the first states, of a number of iterations that is known, as calls."""
+    forward = reversal.forward
+    kept, back = [list(states)], list(bars)
+    for _ in range((forward.settings.times or 1) - 1):
+        kept.append(_at(forward, kept[-1], captured[: len(forward.captured)], forward.nexts))
+    for before in reversed(kept):
+        back = _back_at(reversal, before, captured, back)
+    return back
+
+
+# --- derivatives of the way back ----------------------------------------------------------------------------------------
+
+
+def _reversal_pushed(reversal: Reversed, number: int, inputs: Fields, result: Field, tangents: Tangents) -> Field:
+    """The tangent of what goes back: that of all goes back beside it, and tangents of states are states more."""
+    forward, smooth = reversal.forward, _smooth(reversal.forward.states)
+    own, captured = len(forward.states), len(forward.states) + len(reversal.captured)
+    constants, pushes = inputs[own:captured], tangents[own:captured]
+    states, bars = _leaves(inputs[:own]), _leaves(inputs[captured:])
+    moving, moved = _leaves([states[n] for n in smooth]), _leaves(bars)
+    count = len(forward.captured)
+    nexts = _with_tangents(forward, constants[:count], pushes[:count], states, moving)
+    both = _repeated(forward, (*states, *moving), nexts, _at(forward, states, constants[:count], forward.ends))
+    seeds = _places([forward.states[n].node for n in smooth], moving) | _moving(reversal.captured, pushes)
+    slopes = Forward(seeds | _places([bar.node for bar in reversal.bars], moved)).of(reversal.results)
+    tangent = [_or_zeros(None if x is None else Field.of(x), bar) for x, bar in zip(slopes, bars, strict=True)]
+    twice = replace(reversal, results=(*reversal.results, *(field.node for field in tangent)))
+    back = _back_at(twice, states, constants, bars)
+    begin = [_or_zeros(tangents[n], inputs[n]) for n in smooth]
+    begun = [_or_zeros(tangents[captured + n], bar) for n, bar in enumerate(bars)]
+    last = reversed_of(both, (*bars, *moved), _nodes(back, (*bars, *moved)))
+    return reverse(last, [*inputs[:own], *begin], [*inputs[captured:], *begun])[len(bars) + number]
+
+
+def _reversal_pulled(reversal: Reversed, inputs: Fields, results: Fields, cotangent: Tangents) -> list[Field | None]:
+    """The cotangents of all inputs, through the way back as calls."""
+    settings, ends = reversal.forward.settings, reversal.forward.ends
+    if ends or settings.times is None or settings.times > MOST_TWICE:
+        what = "ends by a condition" if ends else f"has {settings.times} iterations"
         raise SemanticError(
-            f"`iterate` of `{repeated.name}` {what}, and reverse mode goes back through {MOST_ITERATIONS} with `times=` at most; "
-            "iterate in shorter parts, or use `gp.jvp`, which takes any number",
-            repeated.loc,
+            f"`iterate` of `{reversal.forward.name}` {what}, and reverse mode goes back twice through {MOST_TWICE} with `times=` "
+            "at most; use `gp.hvp`, or `gp.jvp` of the gradient, which take any number",
+            reversal.forward.loc,
         )
-    states = list(inputs[: len(repeated.states)])
-    for _ in range(repeated.times):
-        states = _after(repeated, states, inputs, repeated.nexts)
-    wanted = list(dict.fromkeys(field.node for field in inputs))
-    pulls = dict(zip(wanted, cotangents([(states[number].node, cotangent)], wanted), strict=True))
+    own, captured = len(reversal.forward.states), len(reversal.forward.states) + len(reversal.captured)
+    back = _as_calls(reversal, inputs[:own], inputs[own:captured], inputs[captured:])
+    wanted = _at_most_once(inputs)
+    outputs = [(field.node, bar) for field, bar in zip(back, cotangent, strict=True) if bar is not None]
+    pulls = dict(zip(wanted, cotangents(outputs, wanted), strict=True))
     return [pulls.pop(field.node, None) for field in inputs]  # of a value that comes in twice once
 
 
-derivatives.update({"iterate pushed": _pushed, "iterate pulled": _pulled})
+derivatives.update(
+    {
+        "iterate pulled": _pulled,
+        "iterate pushed": _pushed,
+        "reversal pulled": _reversal_pulled,
+        "reversal pushed": _reversal_pushed,
+    }
+)

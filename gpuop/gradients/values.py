@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuop.base.errors import SemanticError
@@ -48,7 +49,7 @@ def steps(nodes: Iterable[Node], stop: Iterable[Node]) -> list[Step]:
         if not isinstance(node, Result) or node in ends:
             continue
         rule = rule_of(node)
-        key = node if rule is not None else node.call
+        key = node if rule is not None and not rule.joint else node.call
         if key in order:
             continue
         step = _step(node, rule)
@@ -61,10 +62,10 @@ def steps(nodes: Iterable[Node], stop: Iterable[Node]) -> list[Step]:
 
 
 def _step(node: Result, rule: DerivativeRule | None) -> Step:
-    if rule is not None:
-        return Step((node,), tuple(field.node for field in rule.inputs), rule)
-    call = node.call
-    return Step(tuple(Result(call, n) for n in range(len(call.kernel.outputs))), call.inputs)
+    call, inputs = node.call, node.call.inputs if rule is None else tuple(field.node for field in rule.inputs)
+    each = rule is not None and not rule.joint
+    outputs = (node,) if each else tuple(Result(call, n) for n in range(len(call.kernel.outputs)))
+    return Step(outputs, inputs, rule)
 
 
 def cotangents(outputs: Sequence[tuple[Node, Field]], wanted: Sequence[Node]) -> list[Field | None]:
@@ -136,7 +137,7 @@ def _flow(step: Step, active: set[Node], bits: set[Node]) -> tuple[set[Node], se
 
 def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
     if step.rule is not None:
-        return _by_rule(step.rule, step.call, Field.of(step.outputs[0]), bars[0])
+        return _by_rule(step.rule, step, bars)
     kernel, call = step.call.kernel, step.call
     if isinstance(kernel, Variants):
         return _of_variants(kernel, call, bars, positions)
@@ -145,10 +146,16 @@ def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict
     raise refused(kernel, call)
 
 
-def _by_rule(rule: DerivativeRule, call: Call, result: Field, bar: Field) -> dict[int, Field]:
+def _by_rule(rule: DerivativeRule, step: Step, bars: Mapping[int, Field]) -> dict[int, Field]:
+    results = tuple(map(Field.of, step.outputs))
     if isinstance(rule.pull, str):
-        raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", call.loc)
-    pulls = _transposed(rule, call, result, bar) if rule.pull is None else rule.pull(rule.inputs, result, bar)
+        raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", step.call.loc)
+    if rule.joint and rule.pull is not None:
+        pulls = rule.pull(rule.inputs, results, tuple(map(bars.get, range(len(results)))))
+    elif rule.pull is not None:
+        pulls = rule.pull(rule.inputs, results[0], bars[0])
+    else:
+        pulls = _transposed(rule, step.call, results[0], bars[0])
     return {n: field for n, field in enumerate(pulls) if field is not None}
 
 
@@ -239,7 +246,7 @@ class _Substituting:
         result = Call(call.kernel, call.identity, inputs, call.loc, call.names)
         for n, rule in _rules(call).items():
             fields = tuple(Field.of(self.node(f.node), kind=f.kind) for f in rule.inputs)
-            enter(Result(result, n), DerivativeRule(rule.name, fields, rule.pull, rule.push))
+            enter(Result(result, n), replace(rule, inputs=fields))
         return result
 
 

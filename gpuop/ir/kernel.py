@@ -66,8 +66,8 @@ class Output:
 class Launchable(ABC):
     """A launch of a plan: a kernel, or a substitute without a body to fuse.
 
-    Its kinds are `Kernel`, `HostFunction`, `DeviceFunction`, `Iteration` of `fusion/iteration.py`, and `Prebuilt` of
-    `runtime/execute.py`.
+    Its kinds are `Kernel`, `HostFunction`, `DeviceFunction`, `Iteration` and `Reversal` of `fusion/iteration.py`, and `Prebuilt`
+    of `runtime/execute.py`.
 
     Attributes:
         unfusible: why it is fused with nothing; empty for a kernel.

@@ -13,7 +13,7 @@ from gpuop.base.config import config
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.buffers import allocation
-from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.iteration import Iteration, Reversal
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.report.explain import explain
@@ -24,6 +24,7 @@ from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.base.launch_list import LaunchList, ListedLaunch
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.compiled_iteration import CompiledIteration
+from gpuop.runtime.compiled_reversal import CompiledReversal
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -39,6 +40,7 @@ class Prebuilt(Launchable):
         return False
 
 
+Repeated = (CompiledIteration, CompiledReversal)
 MOST_SPARE = (
     1 << 20
 )  # bytes of intermediate values whose memory waits for the next call: drivers are slow to give small memory
@@ -136,7 +138,7 @@ class Prepared:
         """Return the same for another queue of the device; a function maps the compiled plans of iterations to that queue."""
         other = copy.copy(self)
         other.backend = backend
-        other.programs = [p.through(backend, each) if isinstance(p, CompiledIteration) else p for p in self.programs]
+        other.programs = [p.through(backend, each) if isinstance(p, Repeated) else p for p in self.programs]
         return other
 
     def _compiled(self, step: PlannedLaunch, compiled: Mapping[Any, Any]) -> Any:
@@ -145,6 +147,10 @@ class Prepared:
                 return compiled[content(kernel)]
             case Iteration() as kernel:
                 return CompiledIteration(
+                    self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan)
+                )
+            case Reversal() as kernel:
+                return CompiledReversal(
                     self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan)
                 )
             case Prebuilt(source=source, binary=binary):
@@ -161,7 +167,7 @@ class Prepared:
             return _bind_host(step.kernel, arguments, self.backend)
         if isinstance(step.kernel, DeviceFunction):
             return _bind_library(step.kernel, arguments, self.backend)
-        if isinstance(program, CompiledIteration):
+        if isinstance(program, Repeated):
             return program.bind(arguments)
         launch, copies = self.backend.bind(program, arguments), self._beginnings(number, values)
         return Launch((*copies, *launch.parts), launch.adjust) if copies else launch

@@ -14,7 +14,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.derivative_rules import DerivativeRule, enter, rule_of
 from gpuop.dsl.fields.field import Field
-from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.iteration import Iteration, Part, Reversal
 from gpuop.fusion.program import program
 from gpuop.gradients.kernels.adjoint import pulled
 from gpuop.gradients.values import is_differentiable
@@ -106,7 +106,7 @@ def _add_rule(node: Result, values: Mapping[Node, Node], count: int) -> None:
     push = rule.push if rule.push is None or isinstance(rule.push, str) else _Push(rule.push, mapped, count)
     new = values[node]
     assert isinstance(new, Result)
-    enter(new, DerivativeRule(rule.name, tuple(inputs), pull, push))
+    enter(new, replace(rule, inputs=tuple(inputs), pull=pull, push=push))
 
 
 def _rule_of_layers(node: Result) -> DerivativeRule | None:
@@ -150,10 +150,15 @@ class _Rule:
 
 
 class _Pull(_Rule):
-    def __call__(self, inputs: Sequence[Field], value: Field, cotangent: Field) -> list[Field | None]:
+    def __call__(self, inputs: Sequence[Field], value: Any, cotangent: Any) -> list[Field | None]:
         leaves: dict[Node, Node] = {}
-        arguments = self.entries(inputs, self.mapped, leaves), *self.entries((value, cotangent), (True, True), leaves)
-        results = self.rule(*arguments)
+        entries: list[Any] = [self.entries(inputs, self.mapped, leaves)]
+        for each in (value, cotangent):  # tuples of a rule of all results
+            several = isinstance(each, tuple)
+            fields = each if several else (each,)
+            stands = self.entries(fields, (True,) * len(fields), leaves)
+            entries.append(tuple(stands) if several else stands[0])
+        results = self.rule(*entries)
         values = over_batch([field.node for field in results if field is not None], leaves, self.count)
         return [
             None if field is None else self._of_all(field, each, values)
@@ -254,6 +259,16 @@ def _of_iteration(kernel: Iteration, name: str, mapped: Flags, count: int) -> Ba
     return Batched(replace(_declared(kernel, flags, count), turn=turn), f"iterate {digest}", flags)
 
 
+def _of_reversal(kernel: Reversal, name: str, mapped: Flags, count: int) -> Batched:
+    forward, states = kernel.forward, len(kernel.forward.outputs)
+    bars = len(kernel.inputs) - len(kernel.outputs)
+    flags = tuple(k < states or k >= bars or each for k, each in enumerate(mapped))
+    turns = _of_iteration(forward, name, flags[: len(forward.inputs)], count).kernel
+    back = _of_part(kernel.back, flags, count)
+    digest = hashlib.sha256(f"{count} {flags} {name}".encode()).hexdigest()
+    return Batched(replace(_declared(kernel, flags, count), forward=turns, back=back), f"reverse {digest}", flags)
+
+
 def _of_part(part: Part, mapped: Flags, count: int) -> Part:
     """The program of an iteration, for all entries."""
     once = part.program
@@ -289,6 +304,7 @@ RULES: dict[type[Launchable], Callable[[Any, str, Flags, int], Batched]] = {
     HostFunction: _of_host,
     DeviceFunction: _of_device,
     Iteration: _of_iteration,
+    Reversal: _of_reversal,
 }
 
 

@@ -15,7 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.services import Registry
 from gpuop.ir.values import Call, Node, Result
 
-Pull = Callable[[Sequence[Field], Field, Field], Sequence[Field | None]]
+Pull = Callable[[Sequence[Field], Any, Any], Sequence[Field | None]]
 Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
 
 
@@ -51,12 +51,15 @@ class DerivativeRule:
             none, as the second half of a sentence; None: the push is transposed.
         push: the tangent of the value from the inputs, the value and the inputs' tangents, which are None where they are zero; or
             the reason why there is none; None: the tangent is that of the calls between.
+        joint: whether the pull is of all results of the call together: it gets the tuples of them and of their cotangents, which
+            are None where there are none.
     """
 
     name: str
     inputs: tuple[Field, ...]
     pull: Pull | str | None
     push: Push | str | None = None
+    joint: bool = False
 
 
 _rules: WeakKeys[Call, dict[int, DerivativeRule]] = WeakKeys()

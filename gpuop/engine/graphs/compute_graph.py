@@ -362,8 +362,8 @@ class ComputeGraph(StaysHere, NearNames):
                     need), refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
                     not_taken (null, or {method, reason}: one that suits, and is not shown to stay inside its arrays), integer_sums,
                     float_pairs (in the place of double), dynamic (null, or {extents, reason (why for each size), looked (where
-                    Python asked), constants (or extents)}), repeats (null, or of an iteration {times, every, together, turn}),
-                    predictions (null on the reference, of iterations and of host functions, else a list of {method, its
+                    Python asked), constants (or extents)}), repeats (null, or of an iteration {times, every, together, turn,
+                    back}), predictions (null on the reference, of iterations and of host functions, else a list of {method, its
                     parameters, ms}: the times of the schedules that suit the kernel on the graph's device, the chosen one first);
                 lines: a list of {file, line, text, kernels (numbers), bytes, ms (predicted, or null)}, by last operators;
                 apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};

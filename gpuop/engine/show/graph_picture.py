@@ -9,7 +9,7 @@ from gpuop.base.records import dataclass
 from gpuop.engine.show.layered_layout import Edge, LayeredLayout, layered
 from gpuop.engine.show.scene import Box, Curve, Label, Scene, text_width
 from gpuop.fusion.cost import amount
-from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.iteration import Iteration, Reversal
 from gpuop.fusion.launch import PlannedLaunch
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Op
@@ -262,6 +262,8 @@ def _frame(scene: Scene, plan: Plan, number: int, launch: PlannedLaunch, layout:
 
 def _how(kernel: Launchable, plan: Plan) -> str:
     """The place and the repetitions of a kernel, as text."""
+    if isinstance(kernel, Reversal):
+        return f"back through {_how(kernel.forward, plan)}"
     if isinstance(kernel, Iteration):
         inner = ", ".join(launch.kernel.name for launch in kernel.turn.plan(plan.limits).launches)
         iterations = f"{kernel.times} iterations of {inner}"

@@ -141,8 +141,15 @@ def _all_kernels(facts: Facts) -> Iterator[Facts]:
     """The launches and calls of a plan, with those within iterations."""
     for each in facts["kernels"]:
         yield each
-        if each["repeats"]:
-            yield from _all_kernels(each["repeats"]["turn"])
+        for _, turn in _turns(each, ""):
+            yield from _all_kernels(turn)
+
+
+def _turns(kernel: Facts, number: str) -> list[tuple[str, Facts]]:
+    """The plans that a launch repeats, each with the number that those of its kernels begin with."""
+    repeats = kernel["repeats"]
+    back = [(f"{number}.back.", repeats["back"]["turn"])] if repeats and repeats["back"] else []
+    return [(f"{number}.", repeats["turn"]), *back] if repeats else []
 
 
 def _kind(kernel: Facts) -> str:
@@ -173,15 +180,27 @@ def _apart(pairs: list[Facts], most: int | None) -> list[str]:
 
 def _iterations(repeats: Facts) -> str:
     """The number of times that an iteration repeats the kernels below it, as text."""
-    times, every = repeats["times"], repeats["every"]
+    times, every, back = repeats["times"], repeats["every"], repeats["back"]
     pairs = ", two at a time" if repeats["together"] == 2 else ""
+    repeated = "repeats" if back is None else "goes back through"
+    kept = "" if back is None else _kept(back, every is None)
     if every is None:
-        return f"repeats {_count(times, 'iteration')}{pairs}"
+        return f"{repeated} {_count(times, 'iteration')}{pairs}{kept}"
     return (
-        f"repeats until its condition holds, looking after every {_count(every, 'iteration')}"
+        f"{repeated} {'' if back is None else 'iterations '}until its condition holds, looking after every "
+        + _count(every, "iteration")
         + (f", {_count(times, 'iteration')} at most" if times is not None else "")
         + pairs
+        + kept
     )
+
+
+def _kept(back: Facts, counted: bool) -> str:
+    """The states that the way back through iterations keeps, as text."""
+    if back["checkpoints"] is None:
+        return f", with states of {amount(back['state_bytes'])} in memory as the device has room"
+    most = f", with at most {_count(back['checkpoints'], 'state')} of {amount(back['state_bytes'])} in memory"
+    return most + (f" ({_count(back['again'], 'iteration')} run again)" if counted else "")
 
 
 def _brief(kernel: Facts, outer: str = "") -> list[str]:
@@ -191,11 +210,10 @@ def _brief(kernel: Facts, outer: str = "") -> list[str]:
         how.append(f"as {kernel['schedule']['method']}")
     if kernel["predictions"]:
         how.append(f"{kernel['predictions'][0]['ms']:.3g} ms predicted")
-    inner = kernel["repeats"]["turn"]["kernels"] if kernel["repeats"] else ()
-    number = f"{outer}{kernel['number']}."
+    turns = _turns(kernel, f"{outer}{kernel['number']}")
     return [
         ", ".join(how),
-        *(f"    {line}" for each in inner for line in _brief(each, number)),
+        *(f"    {line}" for number, turn in turns for each in turn["kernels"] for line in _brief(each, number)),
     ]
 
 
@@ -225,8 +243,8 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
             f"  used as they lie, the elements of their points side by side: {', '.join(kernel['alternating'])}"
         )
     if kernel["repeats"]:
-        turn = kernel["repeats"]["turn"]["kernels"]
-        lines += [f"    {line}" for inner in turn for line in _kernel(inner, f"{number}.")]
+        turns = _turns(kernel, number)
+        lines += [f"    {line}" for outer, turn in turns for inner in turn["kernels"] for line in _kernel(inner, outer)]
     elif kernel["operations"] is not None:
         least = "" if kernel["operations_exact"] else "at least "
         local = f", {amount(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""

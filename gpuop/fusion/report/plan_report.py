@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.intermediates import staged
-from gpuop.fusion.iteration import Iteration, launches
+from gpuop.fusion.iteration import Iteration, Repeating, Reversal, launches
 from gpuop.fusion.kernel_statistics import operations, points_of_thread, registers
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Apart, Plan
@@ -69,7 +69,7 @@ def report(
     makers = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
     kernels = [_kernel(plan, n, launch, names, makers, target) for n, launch in enumerate(plan.launches, 1)]
     for each, launch in zip(kernels, plan.launches, strict=True):
-        if isinstance(launch.kernel, Iteration):
+        if isinstance(launch.kernel, Repeating):
             each["repeats"] = _repeats(launch.kernel, plan, target, device)
         each["predictions"] = _predictions(launch.kernel, target, device)
     return {
@@ -128,7 +128,9 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
         repeats: null, or of an iteration {times, every (null without a condition), together (the turns that are one launch),
-            turn: such a report, of so many turns}.
+            turn: such a report, of so many turns, back: null, or of a gradient through an iteration {checkpoints (the most states
+            in memory; null: by the device's memory), state_bytes (of one), again (the turns that are computed again), turn: such a
+            report, of the way back through a turn}}.
     """
     kernel = resolve_target(launch.kernel) if isinstance(launch.kernel, Kernel) else launch.kernel
     inputs = [_value(plan, v, names, makers) for v in launch.inputs]
@@ -240,12 +242,11 @@ def _extents_within(kernel: Kernel) -> list[int]:
 
 def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:
     """The bytes that a kernel reads and writes; in an iteration for all `times`, or once without `times`."""
-    if isinstance(launch.kernel, Iteration):
-        kernel, times = launch.kernel, launch.kernel.times or 1
-        part, count = kernel.together(plan.limits)
-        return times // count * _moved_by(part.plan(plan.limits)) + times % count * _moved_by(
-            kernel.turn.plan(plan.limits)
-        )
+    if isinstance(launch.kernel, Repeating):
+        kernel = launch.kernel
+        forward = kernel.forward if isinstance(kernel, Reversal) else kernel
+        runs = kernel.runs(plan.limits)
+        return sum(n * _moved_by(part.plan(plan.limits)) for part, n in runs if n and part is not forward.until)
     return sum(plan.program.types[v].nbytes for v in (*launch.inputs, *launch.outputs))
 
 
@@ -253,11 +254,22 @@ def _moved_by(turn: Plan) -> int:
     return sum(moved_bytes(turn, inner) for inner in turn.launches)
 
 
-def _repeats(kernel: Iteration, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
-    every = kernel.every if kernel.until is not None else None
-    part, count = kernel.together(plan.limits)
+def _repeats(kernel: Iteration | Reversal, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
+    forward, back = (kernel.forward, kernel) if isinstance(kernel, Reversal) else (kernel, None)
+    every = forward.every if forward.until is not None else None
+    part, count = forward.together(plan.limits)
     turn = report(part.plan(plan.limits), None, target, device)
-    return {"times": kernel.times, "every": every, "together": count, "turn": turn}
+    way = None if back is None else _way_back(back, plan, target, device)
+    return {"times": forward.times, "every": every, "together": count, "turn": turn, "back": way}
+
+
+def _way_back(kernel: Reversal, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
+    return {
+        "checkpoints": kernel.checkpoints,
+        "state_bytes": sum(param.type.nbytes for param in kernel.forward.written),
+        "again": kernel.again,
+        "turn": report(kernel.back.plan(plan.limits), None, target, device),
+    }
 
 
 def _value(plan: Plan, value: int, names: Names, makers: Made) -> Facts:

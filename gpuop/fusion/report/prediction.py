@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gpuop.base.config import config
-from gpuop.fusion.iteration import Iteration, launches
+from gpuop.fusion.iteration import Iteration, Repeating, Reversal, launches
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.report.kernel_time import duration, of_library
@@ -68,11 +68,19 @@ def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFa
         return duration(resolve_target(kernel), target, facts)
     if isinstance(kernel, DeviceFunction):
         return of_library(kernel, target, facts)
-    if not isinstance(kernel, Iteration) or kernel.until is not None or kernel.times is None:
+    forward = kernel.forward if isinstance(kernel, Reversal) else kernel
+    if not isinstance(kernel, Repeating) or not isinstance(forward, Iteration):
         return 0.0
-    part, together = kernel.together(limits)
-    turn = [expected(launch.kernel, limits, target, facts) for launch in part.plan(limits).launches]
-    return sum(turn) * kernel.times / together if all(turn) else 0.0
+    if forward.until is not None or forward.times is None:
+        return 0.0
+    total = 0.0
+    for part, runs in kernel.runs(limits):
+        if runs:
+            each = [expected(launch.kernel, limits, target, facts) for launch in part.plan(limits).launches]
+            if not all(each):
+                return 0.0
+            total += runs * sum(each)
+    return total
 
 
 def totals(fused: Plan, target: Target, facts: DeviceFacts) -> Prediction | None:

@@ -23,8 +23,7 @@ from gpuop.fusion.report.plan_report import recomputed
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.text import content
 from gpuop.runtime.base.backend import Backend, Launch, Part
-from gpuop.runtime.compiled_iteration import CompiledIteration
-from gpuop.runtime.execute import Prepared, followers
+from gpuop.runtime.execute import Prepared, Repeated, followers
 from gpuop.runtime.profile.profiler import InstrumentedPlan, Ran, lines_of, predicted_ms, table
 
 HEADS = ("kernel", "count", "ms", "predicted", "share")
@@ -317,8 +316,8 @@ class _Timed(InstrumentedPlan):
         return bool(kernel.where)
 
     def bind(self, number: int, values: Any) -> Launch:
-        iteration = isinstance(self.programs[number], CompiledIteration)
-        return Prepared.bind(self, number, values) if iteration else super().bind(number, values)
+        repeated = isinstance(self.programs[number], Repeated)
+        return Prepared.bind(self, number, values) if repeated else super().bind(number, values)
 
     def label(self, number: int) -> Part:
         for timeline in _open:
