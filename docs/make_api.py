@@ -45,7 +45,7 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
         gp.vmap,
     ),
     "Fields made on the device": (gp.zeros, gp.ones, gp.full, gp.arange, gp.linspace, gp.meshgrid, gp.updated),
-    "Derivatives": (gp.grad, gp.value_and_grad, gp.vjp, gp.jvp, gp.linearize, gp.hvp, gp.stop_gradient),
+    "Derivatives": (gp.grad, gp.value_and_grad, gp.vjp, gp.jvp, gp.linearize, gp.hvp, gp.stop_gradient, gp.checkpoint),
     "Operators": (gp.operator, Operator, gp.GPUOperator, gp.HostOperator, gp.DeviceOperator, gp.precision),
     "Pipelines and bundles": (gp.pipeline, Pipeline, Footprint, PipelineWindow, gp.stream, gp.load_bundle, gp.Bundle),
     "Graphs": (gp.ComputeGraph, gp.Sensor, gp.Actuator, GraphWindow, Domain, Profile, KernelTimes),

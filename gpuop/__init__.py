@@ -37,6 +37,7 @@ NAMES = {  # definition of each name
     "VectorField": "gpuop.dsl.fields.field_types.VectorField",
     "arange": "gpuop.ops.create.evenly_spaced.arange",
     "asarray": "gpuop.dsl.fields.field_types.asarray",
+    "checkpoint": "gpuop.gradients.checkpoint.checkpoint",
     "device": "gpuop.runtime.devices.open_device",
     "devices": "gpuop.runtime.devices.devices",
     "evaluate": "gpuop.engine.evaluate.evaluate",

@@ -43,6 +43,7 @@ from gpuop.engine.graphs.sensors import Sensor as Sensor
 from gpuop.engine.iterate import iterate as iterate
 from gpuop.engine.jit.pipeline import pipeline as pipeline
 from gpuop.engine.tune import tune as tune
+from gpuop.gradients.checkpoint import checkpoint as checkpoint
 from gpuop.gradients.jvp import hvp as hvp
 from gpuop.gradients.jvp import jvp as jvp
 from gpuop.gradients.jvp import linearize as linearize
@@ -106,6 +107,7 @@ __all__ = [
     "VectorField",
     "arange",
     "asarray",
+    "checkpoint",
     "device",
     "devices",
     "evaluate",

@@ -52,25 +52,20 @@ def iterate(
             those of `u`; a condition that is no 0D bool.
     """
     _check(function, u, times, until, every, checkpoints)
+    return _call(function, u, until, Settings(times, every, checkpoints))
+
+
+def _call(function: Callable[..., Any], u: Any, until: Callable[..., Any] | None, settings: Settings) -> Any:
     several = isinstance(u, (tuple, list))
-    fields = tuple(u) if several else (u,)
-    settings = Settings(times, every, checkpoints)
-    results = _call(function, fields, several, until, settings) if times != 0 else fields
-    return results if several else results[0]
-
-
-def _call(
-    function: Callable[..., Any],
-    fields: Sequence[Field],
-    several: bool,
-    until: Callable[..., Any] | None,
-    settings: Settings,
-) -> tuple[Field, ...]:
+    fields: tuple[Field, ...] = tuple(u) if several else (u,)
+    if settings.times == 0:
+        return fields if several else u
     name = getattr(function, "__name__", "iterate").strip("<>")
     states = tuple(Field.of(Leaf(f.node.type, name=f.name), kind=f.type) for f in fields)
     nexts = _nexts(name, function, states, several)
     ends = _condition(name, until, states) if until is not None else []
-    return repeat(name, states, nexts, ends, settings, fields)
+    results = repeat(name, states, nexts, ends, settings, fields)
+    return results if several else results[0]
 
 
 # --- what is given --------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Repeated:
+class RepeatedGraph:
     """The function of an iteration, as a graph from its states and the values that it captures.
 
     Attributes:
@@ -48,7 +48,7 @@ class Repeated:
 
 
 @dataclass(frozen=True, eq=False)
-class Reversed:
+class ReversedGraph:
     """The function that goes back by one iteration, as a graph.
 
     Attributes:
@@ -57,7 +57,7 @@ class Reversed:
         captured: the values that iterations capture, then those that the way back does besides.
     """
 
-    forward: Repeated
+    forward: RepeatedGraph
     bars: tuple[Field, ...]
     results: tuple[Node, ...]
     captured: tuple[Node, ...]
@@ -80,8 +80,8 @@ def repeat(
     return _ruled("iterate", results, [*fields, *map(Field.of, repeated.captured)], rules)
 
 
-def reverse(reversal: Reversed, fields: Sequence[Field], bars: Sequence[Field]) -> tuple[Field, ...]:
-    """What goes back to the first states.
+def reverse(reversal: ReversedGraph, fields: Sequence[Field], bars: Sequence[Field]) -> tuple[Field, ...]:
+    """The cotangents of the first states, or whatever else goes back.
 
     Args:
         fields: the first states.
@@ -103,18 +103,18 @@ def repeated_of(
     ends: Sequence[Node],
     settings: Settings,
     loc: Loc | None = None,
-) -> Repeated:
+) -> RepeatedGraph:
     """The repeated function, and the values that it captures."""
     inner = [field.node for field in states]
-    captured = dict.fromkeys([*_captured(nexts, inner), *_captured(ends, inner)])
-    return Repeated(name, tuple(states), tuple(nexts), tuple(captured), tuple(ends), settings, loc or here())
+    captured = dict.fromkeys([*captured_by(nexts, inner), *captured_by(ends, inner)])
+    return RepeatedGraph(name, tuple(states), tuple(nexts), tuple(captured), tuple(ends), settings, loc or here())
 
 
-def reversed_of(forward: Repeated, bars: Sequence[Field], results: Sequence[Node]) -> Reversed:
+def reversed_of(forward: RepeatedGraph, bars: Sequence[Field], results: Sequence[Node]) -> ReversedGraph:
     """The function that goes back, and the values that it captures."""
     inner = [field.node for field in (*forward.states, *bars)]
-    captured = dict.fromkeys([*forward.captured, *_captured(results, inner)])
-    return Reversed(forward, tuple(bars), tuple(results), tuple(captured))
+    captured = dict.fromkeys([*forward.captured, *captured_by(results, inner)])
+    return ReversedGraph(forward, tuple(bars), tuple(results), tuple(captured))
 
 
 def computed(field: Field) -> Node:
@@ -140,7 +140,7 @@ def _in_memory(field: Field) -> Node:
 # --- what is repeated -----------------------------------------------------------------------------------------------
 
 
-def _captured(nodes: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
+def captured_by(nodes: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
     """The captured values: those that do not depend on the states and are computed once, before the iteration."""
     changing: set[Call] = set()
 
@@ -155,7 +155,7 @@ def _captured(nodes: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
     return [node for node in dict.fromkeys(read) if not changes(node)]
 
 
-def _iteration(repeated: Repeated) -> Iteration:
+def _iteration(repeated: RepeatedGraph) -> Iteration:
     inner = [field.node for field in repeated.states]
     inputs = [*inner, *repeated.captured]
     settings = repeated.settings
@@ -171,7 +171,7 @@ def _iteration(repeated: Repeated) -> Iteration:
     )
 
 
-def _reversal(reversal: Reversed) -> Reversal:
+def _reversal(reversal: ReversedGraph) -> Reversal:
     forward, bars = reversal.forward, [field.node for field in reversal.bars]
     inner = [*(field.node for field in forward.states), *bars]
     inputs = [*inner[: len(forward.states)], *reversal.captured, *bars]
@@ -200,7 +200,7 @@ def _outputs(nodes: Sequence[Node]) -> tuple[Output, ...]:
 
 
 def _part(results: Sequence[Node], inner: Sequence[Node], inputs: Sequence[Node]) -> Part:
-    what = program(results, {*inner, *_captured(results, inner)})
+    what = program(results, {*inner, *captured_by(results, inner)})
     return Part(what, {value: inputs.index(node) for value, node in what.leaves.items()})
 
 

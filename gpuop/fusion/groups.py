@@ -113,6 +113,7 @@ class Groups:
         size, members, inputs, exports, readers, shaped, first: by group: the statements of its kernel, its operators, the
             values that it reads from memory and those that it writes there, its operators that read a value (by value),
             those with work-groups of their own, and the number of the operator that was recorded first.
+        again: the numbers of operators that compute values again.
         staged: the groups in which operators read values of others at other points.
         owed: by group: how many wanted values it makes, which go to memory whatever is fused.
         network: the operators as they are now, as of `Program.network`.
@@ -136,6 +137,7 @@ class Groups:
         kernels = {id(op.kernel): op.kernel for op in program.ops}
         sizes = {key: size(kernel.body) if isinstance(kernel, Kernel) else 0 for key, kernel in kernels.items()}
         self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}
+        self.again = {op.number for op in program.ops if op.is_again}
         by_value = ((v, leaf) for v, leaf in program.leaves.items() if isinstance(leaf, Leaf) and leaf.by_value)
         self.words = {value: leaf.type.planes for value, leaf in by_value}
 

@@ -131,6 +131,20 @@ def slower_together(groups: Groups, a: int, b: int) -> str | None:
     return next((groups.severed[n][other] for n, other in pairs), None)
 
 
+def computed_again(groups: Groups, a: int, b: int) -> str | None:
+    """Operators that compute values again would do so beside those that computed them first, and all would be in memory."""
+    if not groups.again:
+        return None
+    edges = list(groups.edges(a, b))
+    for producer, consumer, _ in edges:
+        if consumer.number in groups.again and producer.number not in groups.again:
+            return f"`{consumer.kernel.name}` computes again, by `gp.checkpoint`, what is not to be kept until then"
+    first, second = (any(op.number in groups.again for op in groups.members[group]) for group in (a, b))
+    if not edges and first != second:
+        return "one of them computes again, by `gp.checkpoint`, what is not to be kept until then"
+    return None
+
+
 def detour(groups: Groups, a: int, b: int) -> str | None:
     """The order of kernels would be cyclic."""
     if groups.order.detour(a, b):
@@ -148,6 +162,7 @@ refusals: tuple[Refusal, ...] = (
     not_in_registers,
     unfit_for_stages,
     slower_together,
+    computed_again,
     detour,
 )
 # the others are of whole kernels; for a recomputed copy `recompute.py` has limits of its own

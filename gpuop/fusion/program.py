@@ -16,7 +16,7 @@ from gpuop.ir.layout import Layout
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ir.values import AGAIN, Call, Leaf, Node, Result, calls
 from gpuop.ir.variants import Variants
 from gpuop.ir.visit import fields_read, updated
 
@@ -44,6 +44,11 @@ class Op:
         """The kernel, with its body; asked only once nothing keeps it `apart`."""
         assert isinstance(self.kernel, Kernel)
         return self.kernel
+
+    @property
+    def is_again(self) -> bool:
+        """True if it computes values again, so that they need not be in memory in between."""
+        return self.identity.endswith(AGAIN)
 
     @property
     def updates(self) -> bool:
@@ -159,7 +164,7 @@ def program(results: Sequence[Node], arguments: Container[Node] = ()) -> Program
             leaves[values[node]] = node
         return values[node]
 
-    needed = calls(results, arguments)
+    needed = _late(calls(results, arguments))
     for call in needed:
         inputs = tuple(value(node) for node in call.inputs)
         op = merged.get((call.identity, inputs))
@@ -178,6 +183,25 @@ def program(results: Sequence[Node], arguments: Container[Node] = ()) -> Program
     dynamic = frozenset(v for node, v in values.items() if node.dynamic and v in remaining)
     key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids, dynamic)
     return Program(leaves, ops, ids, types, key, _names(values, needed), dynamic=dynamic)
+
+
+def _late(needed: list[Call]) -> list[Call]:
+    """Calls in an order in which those that compute values again are as late as they can be: right before the first reader."""
+    again = {call for call in needed if call.identity.endswith(AGAIN)}
+    if not again:
+        return needed
+    order: dict[Call, None] = {}
+    for call in needed:
+        waiting = [] if call in again else [call]
+        while waiting:
+            before = [
+                n.call for n in waiting[-1].inputs if isinstance(n, Result) and n.call in again and n.call not in order
+            ]
+            if before:
+                waiting += reversed(before)
+            else:
+                order[waiting.pop()] = None
+    return [*order, *(call for call in needed if call not in order)]
 
 
 def network_of(ops: Collection[Op]) -> Network:
@@ -238,7 +262,8 @@ def needed_ops(ops: list[Op], results: tuple[int, ...]) -> tuple[Op, ...]:
         less = pruned(op.kernel, op.identity, positions) if isinstance(op.kernel, Kernel) else None
         if less is not None:
             inputs, outputs = (tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs))
-            op = replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)
+            name = less.identity + AGAIN * op.is_again
+            op = replace(op, kernel=less.kernel, identity=name, inputs=inputs, outputs=outputs)
         result.append(op)
         needed.update(op.inputs)
     return tuple(reversed(result))

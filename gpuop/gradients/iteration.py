@@ -13,7 +13,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.derivative_rules import derivatives
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.iterate import iterate
-from gpuop.engine.repeated import Repeated, Reversed, computed, repeated_of, reverse, reversed_of
+from gpuop.engine.repeated import RepeatedGraph, ReversedGraph, computed, repeated_of, reverse, reversed_of
 from gpuop.gradients.forward import Forward
 from gpuop.gradients.values import cotangents, is_differentiable, substituted
 from gpuop.ir.values import Leaf, Node
@@ -27,14 +27,14 @@ Fields = Sequence[Field]
 Tangents = Sequence[Field | None]
 
 
-def _at(repeated: Repeated, states: Fields, captured: Fields, results: Sequence[Node]) -> list[Field]:
+def _at(repeated: RepeatedGraph, states: Fields, captured: Fields, results: Sequence[Node]) -> list[Field]:
     """Values of the graph of an iteration, at these states."""
     places = _places([*(own.node for own in repeated.states), *repeated.captured], [*states, *captured])
     return substituted([Field.of(node) for node in results], places)
 
 
-def _back_at(reversal: Reversed, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
-    """What goes back by one iteration, at these states."""
+def _back_at(reversal: ReversedGraph, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
+    """The values that go back by one iteration, at these states."""
     own = [field.node for field in reversal.forward.states], [field.node for field in reversal.bars]
     places = _places([*own[0], *reversal.captured, *own[1]], [*states, *captured, *bars])
     return substituted([Field.of(node) for node in reversal.results], places)
@@ -60,7 +60,7 @@ def _leaves(fields: Fields) -> tuple[Field, ...]:
 # --- forward mode -------------------------------------------------------------------------------------------------------
 
 
-def _pushed(repeated: Repeated, number: int, inputs: Fields, result: Field, tangents: Tangents) -> Field | None:
+def _pushed(repeated: RepeatedGraph, number: int, inputs: Fields, result: Field, tangents: Tangents) -> Field | None:
     """The tangent of a final state: those of all states are iterated beside them."""
     count = len(repeated.states)
     smooth = _smooth(repeated.states)
@@ -84,7 +84,7 @@ def _pushed(repeated: Repeated, number: int, inputs: Fields, result: Field, tang
 
 
 def _with_tangents(
-    repeated: Repeated, captured: Fields, pushes: Tangents, states: Fields, tangents: Fields
+    repeated: RepeatedGraph, captured: Fields, pushes: Tangents, states: Fields, tangents: Fields
 ) -> list[Field]:
     """The next states, and the tangents of those that have one."""
     smooth = _smooth(repeated.states)
@@ -105,7 +105,7 @@ def _moving(captured: Sequence[Node], tangents: Tangents) -> dict[Node, Node]:
 # --- reverse mode -------------------------------------------------------------------------------------------------------
 
 
-def _pulled(repeated: Repeated, inputs: Fields, results: Fields, cotangent: Tangents) -> list[Field | None]:
+def _pulled(repeated: RepeatedGraph, inputs: Fields, results: Fields, cotangent: Tangents) -> list[Field | None]:
     """The cotangents of the first states and of captured values."""
     count = len(repeated.states)
     states, captured = inputs[:count], inputs[count:]
@@ -121,7 +121,7 @@ def _pulled(repeated: Repeated, inputs: Fields, results: Fields, cotangent: Tang
     return list(map(pulls.get, range(len(inputs))))
 
 
-def _reversal(repeated: Repeated, captured: Fields, moving: Sequence[int]) -> Reversed:
+def _reversal(repeated: RepeatedGraph, captured: Fields, moving: Sequence[int]) -> ReversedGraph:
     """The way back by one iteration: to the states before it, and sums over iterations for captured values."""
     states, inside = _leaves(repeated.states), _at_most_once(captured)
     smooth = _smooth(states)
@@ -139,7 +139,7 @@ def _reversal(repeated: Repeated, captured: Fields, moving: Sequence[int]) -> Re
     return reversed_of(forward, bars, _nodes(back, bars))
 
 
-def _repeated(like: Repeated, states: Fields, nexts: Fields, ends: Fields) -> Repeated:
+def _repeated(like: RepeatedGraph, states: Fields, nexts: Fields, ends: Fields) -> RepeatedGraph:
     """An iteration of as many turns as another one."""
     return repeated_of(like.name, states, _nodes(nexts, states), _nodes(ends), like.settings, like.loc)
 
@@ -158,8 +158,8 @@ def _at_most_once(fields: Fields) -> list[Node]:
     return list(dict.fromkeys(field.node for field in fields))
 
 
-def _as_calls(reversal: Reversed, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
-    """What goes back to the first states, of a number of iterations that is known, as calls."""
+def _as_calls(reversal: ReversedGraph, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
+    """The values that go back to the first states, of a number of iterations that is known, as calls."""
     forward = reversal.forward
     kept, back = [list(states)], list(bars)
     for _ in range((forward.settings.times or 1) - 1):
@@ -172,7 +172,7 @@ def _as_calls(reversal: Reversed, states: Fields, captured: Fields, bars: Fields
 # --- derivatives of the way back ----------------------------------------------------------------------------------------
 
 
-def _reversal_pushed(reversal: Reversed, number: int, inputs: Fields, result: Field, tangents: Tangents) -> Field:
+def _reversal_pushed(reversal: ReversedGraph, number: int, inputs: Fields, result: Field, tangents: Tangents) -> Field:
     """The tangent of what goes back: that of all goes back beside it, and tangents of states are states more."""
     forward, smooth = reversal.forward, _smooth(reversal.forward.states)
     own, captured = len(forward.states), len(forward.states) + len(reversal.captured)
@@ -193,7 +193,9 @@ def _reversal_pushed(reversal: Reversed, number: int, inputs: Fields, result: Fi
     return reverse(last, [*inputs[:own], *begin], [*inputs[captured:], *begun])[len(bars) + number]
 
 
-def _reversal_pulled(reversal: Reversed, inputs: Fields, results: Fields, cotangent: Tangents) -> list[Field | None]:
+def _reversal_pulled(
+    reversal: ReversedGraph, inputs: Fields, results: Fields, cotangent: Tangents
+) -> list[Field | None]:
     """The cotangents of all inputs, through the way back as calls."""
     settings, ends = reversal.forward.settings, reversal.forward.ends
     if ends or settings.times is None or settings.times > MOST_TWICE:

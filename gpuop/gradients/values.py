@@ -15,7 +15,7 @@ from gpuop.gradients.kernels.adjoint import pulled
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.types import FieldType
-from gpuop.ir.values import Call, Leaf, Node, Result, calls
+from gpuop.ir.values import AGAIN, Call, Leaf, Node, Result, calls
 from gpuop.ir.variants import Variants
 from gpuop.ops.elementwise.algebra import apply
 
@@ -205,17 +205,21 @@ def refused(kernel: Launchable, call: Call) -> SemanticError:
 # --- the graph on other values ------------------------------------------------------------------------------------------
 
 
-def substituted(fields: Sequence[Field], values: Mapping[Node, Node]) -> list[Field]:
-    """Fields as computed from other values, in the place of some that they depend on."""
-    moved = _Substituting(values)
+def substituted(fields: Sequence[Field], values: Mapping[Node, Node], again: bool = False) -> list[Field]:
+    """Fields as computed from other values, in the place of some that they depend on.
+
+    Args:
+        again: in calls that are never made one with equal ones, and run as late as they can.
+    """
+    moved = _Substituting(values, AGAIN if again else "")
     for field in fields:
         moved.visit(field.node)
     return [Field.of(moved.node(field.node), kind=field.kind) for field in fields]
 
 
 class _Substituting:
-    def __init__(self, values: Mapping[Node, Node]) -> None:
-        self.values = dict(values)
+    def __init__(self, values: Mapping[Node, Node], mark: str) -> None:
+        self.values, self.mark = dict(values), mark
         self.calls: dict[Call, Call] = {}
 
     def node(self, node: Node) -> Node:
@@ -243,7 +247,7 @@ class _Substituting:
         same = all(a is b or a == b for a, b in zip(inputs, call.inputs, strict=True))
         if same and not rules:
             return call
-        result = Call(call.kernel, call.identity, inputs, call.loc, call.names)
+        result = Call(call.kernel, call.identity + self.mark, inputs, call.loc, call.names)
         for n, rule in _rules(call).items():
             fields = tuple(Field.of(self.node(f.node), kind=f.kind) for f in rule.inputs)
             enter(Result(result, n), replace(rule, inputs=fields))

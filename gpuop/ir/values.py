@@ -19,6 +19,7 @@ from gpuop.ir.kernel import Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 
+AGAIN = " again"  # ends the identity of calls that compute values again, which are not made one with those that did so first
 node_numbers = count()  # numbers nodes in the order of their creation
 
 

@@ -63,7 +63,7 @@ class CompiledReversal:
 
     def bind(self, arguments: Sequence[Argument]) -> Launch:
         """Return a launch of the whole with these inputs and outputs; it waits if a condition ends the iterations."""
-        bound = _Bound(self, list(arguments))
+        bound = _BoundReversal(self, list(arguments))
         return Launch((bound.run,), bound.adjust)
 
 
@@ -111,7 +111,7 @@ class _Part:
         return [*(call for number in steps for call in self.prepared.bind(number, values).parts), *copies]
 
 
-class _Bound:
+class _BoundReversal:
     """The memory of a reversal, and the launches that are bound to it."""
 
     def __init__(self, compiled: CompiledReversal, arguments: list[Argument]) -> None:

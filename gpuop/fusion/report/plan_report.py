@@ -128,9 +128,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
         repeats: null, or of an iteration {times, every (null without a condition), together (the turns that are one launch),
-            turn: such a report, of so many turns, back: null, or of a gradient through an iteration {checkpoints (the most states
-            in memory; null: by the device's memory), state_bytes (of one), again (the turns that are computed again), turn: such a
-            report, of the way back through a turn}}.
+            turn: such a report, of so many turns, back: null, or what `_way_back` says}.
     """
     kernel = resolve_target(launch.kernel) if isinstance(launch.kernel, Kernel) else launch.kernel
     inputs = [_value(plan, v, names, makers) for v in launch.inputs]
@@ -264,6 +262,12 @@ def _repeats(kernel: Iteration | Reversal, plan: Plan, target: Target | None, de
 
 
 def _way_back(kernel: Reversal, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
+    """A gradient through an iteration.
+
+    Returns:
+        checkpoints: the most states in memory; null: by the device's memory; state_bytes: of one;
+        again: the turns that are computed again; turn: a report of the way back through a turn.
+    """
     return {
         "checkpoints": kernel.checkpoints,
         "state_bytes": sum(param.type.nbytes for param in kernel.forward.written),
