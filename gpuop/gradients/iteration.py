@@ -161,10 +161,10 @@ def _at_most_once(fields: Fields) -> list[Node]:
 def _as_calls(reversal: ReversedGraph, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
     """The values that go back to the first states, of a number of iterations that is known, as calls."""
     forward = reversal.forward
-    kept, back = [list(states)], list(bars)
+    earlier, back = [list(states)], list(bars)
     for _ in range((forward.settings.times or 1) - 1):
-        kept.append(_at(forward, kept[-1], captured[: len(forward.captured)], forward.nexts))
-    for before in reversed(kept):
+        earlier.append(_at(forward, earlier[-1], captured[: len(forward.captured)], forward.nexts))
+    for before in reversed(earlier):
         back = _back_at(reversal, before, captured, back)
     return back
 

@@ -183,19 +183,19 @@ def _iterations(repeats: Facts) -> str:
     times, every, back = repeats["times"], repeats["every"], repeats["back"]
     pairs = ", two at a time" if repeats["together"] == 2 else ""
     repeated = "repeats" if back is None else "goes back through"
-    kept = "" if back is None else _kept(back, every is None)
+    memory = "" if back is None else _memory_of_states(back, every is None)
     if every is None:
-        return f"{repeated} {_count(times, 'iteration')}{pairs}{kept}"
+        return f"{repeated} {_count(times, 'iteration')}{pairs}{memory}"
     return (
         f"{repeated} {'' if back is None else 'iterations '}until its condition holds, looking after every "
         + _count(every, "iteration")
         + (f", {_count(times, 'iteration')} at most" if times is not None else "")
         + pairs
-        + kept
+        + memory
     )
 
 
-def _kept(back: Facts, counted: bool) -> str:
+def _memory_of_states(back: Facts, counted: bool) -> str:
     """The states that the way back through iterations keeps, as text."""
     if back["checkpoints"] is None:
         return f", with states of {amount(back['state_bytes'])} in memory as the device has room"
