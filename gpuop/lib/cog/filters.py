@@ -72,7 +72,7 @@ def _weights(field: Any, filter: Any, dimensions: int) -> Any:
         return filter
     array = filter if isinstance(filter, Placeholder) else np.asarray(filter)
     real = part_dtype(field.dtype) if field.dtype in FLOATS else "float32"
-    dtype = complex_dtype(field.dtype) if array.dtype in COMPLEX_DTYPES else real
+    dtype = complex_dtype(field.dtype) if str(array.dtype) in COMPLEX_DTYPES else real
     return Field(array, max(array.ndim - dimensions, 0), dtype)
 
 
