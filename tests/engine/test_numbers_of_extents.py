@@ -114,13 +114,33 @@ def parted(f):
     return _readTensor(f) + (_row % (rows // 8)) * (_column % (columns // 3))
 
 
-def test_numbers_that_are_equal_in_one_size_stay_two(built):
-    """An eighth of the rows of the third size is a third of its columns: it shares kernels all the same, and so do later sizes."""
-    pipeline, counts = gp.pipeline(lambda image: parted(gp.ScalarField(image))), []
-    for rows, columns in ((70, 90), (81, 67), (104, 39), (66, 131)):
-        x = rng.integers(0, 300, (rows, columns)).astype(np.float32)
-        row, column = np.arange(rows)[:, None] % (rows // 8), np.arange(columns) % (columns // 3)
-        np.testing.assert_array_equal(pipeline(x), x + (row * column).astype(np.float32))
+@gp.operator
+def halved(f):
+    return _where(_column < f.field_shape[0] // 2, _readTensor(f), 0)
+
+
+def wanted_parts(x):
+    rows, columns = x.shape
+    row, column = np.arange(rows)[:, None] % (rows // 8), np.arange(columns) % (columns // 3)
+    return x + (row * column).astype(np.float32)
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize(
+    ("operator", "wanted", "shapes"),
+    [
+        # an eighth of the rows of the third size is a third of its columns
+        (parted, wanted_parts, ((70, 90), (81, 67), (104, 39), (66, 131))),
+        # half of the rows of the first size and of the last one are as many as their columns
+        (halved, lambda x: np.where(np.arange(x.shape[1]) < x.shape[0] // 2, x, 0), ((180, 90), (120, 70), (66, 131), (200, 100))),
+    ],
+    ids=["two numbers", "a number and an extent"],
+)  # fmt: skip
+def test_what_is_equal_in_some_sizes_only_shares_kernels(built, operator, wanted, shapes):
+    pipeline, counts = gp.pipeline(lambda image: operator(gp.ScalarField(image))), []
+    for shape in shapes:
+        x = rng.integers(0, 300, shape).astype(np.float32)
+        np.testing.assert_array_equal(pipeline(x), wanted(x))
         counts.append(len(built))
     assert counts[1:] == [counts[1]] * 3
 
