@@ -201,6 +201,20 @@ def test_values_that_are_kept():
     assert kernels(bilateral, 6, 7) == ["t_of_bilateral", "t_of_bilateral", "adjoint_of_bilateral"]
 
 
+def test_three_readers_share_a_value_that_is_dear():
+    """Two compute it each for themselves, so that their kernel is one."""
+
+    @gp.operator
+    def dear(u, count):
+        total = sum(_readTensor(u, _row, _column + n, border="wrap") for n in range(count))
+        for _ in range(6):
+            total = _sin(_exp(total))
+        return total
+
+    assert kernels(lambda u: dear(u, 2), 3, 7) == ["adjoint_of_dear"]
+    assert kernels(lambda u: dear(u, 3), 3, 7)[1:] == ["adjoint_of_dear"]
+
+
 def test_slopes_of_neighbours_are_shared():
     """Four exponentials, for the point and for its four neighbours."""
     _, pull = gp.vjp(diffused, u := gp.ScalarField(random(6, 7)))
