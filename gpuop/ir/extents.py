@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from gpuop.base.records import dataclass
 from gpuop.ir.axis_limit import LONGEST_AXIS
@@ -33,8 +34,9 @@ class Extents:
     @property
     def most(self) -> Mapping[str, int]:
         """The extents that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
-        axis = MOST_GROUPS if len(self.grids[None]) > 1 else LONGEST_AXIS
-        result = {name: axis if name in self.grids[None] else REACH for name in self.values}
+        *others, _ = self.grids[None] or ("",)
+        result = {name: MOST_GROUPS if name in others else REACH for name in self.values}
+        result |= {name: LONGEST_AXIS for name in self.grids[None][-1:] if name}
         for param, names in self.grids.items():
             if param is not None:
                 result |= {name: min(result[name], _most(param, names)) for name in filter(None, names)}
@@ -74,8 +76,14 @@ def extents_of(kernel: Kernel) -> Extents:
     return Extents(values, grids)
 
 
-def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kernel:
-    """The kernel with other values of the extents that have names, which it then has as `named`."""
+def resized(
+    kernel: Kernel, extents: Extents, values: Mapping[str, int], most: Mapping[str, int] = MappingProxyType({})
+) -> Kernel:
+    """The kernel with other values of the extents that have names, which it then has as `named`.
+
+    Args:
+        most: the greatest values that the kernel is for; none are greater than these if left out.
+    """
 
     def shape(names: Names, old: Shape) -> Shape:
         return Shape(values[name] if name else n for name, n in zip(names, old, strict=True))
@@ -100,6 +108,7 @@ def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kern
         dynamic=frozenset(),
         extents=(),
         named=tuple((param and fields[param], names) for param, names in extents.grids.items()),
+        most=tuple((most or values).items()),
     )
 
 

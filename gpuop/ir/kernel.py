@@ -126,6 +126,7 @@ class Kernel(Launchable):
         extents: of dynamic fields and of its grid those extents, in order, if others do not change.
         named: names of those extents, of the thread grid (None) and of each field, if lowered without them: its numbers are
             then placeholders.
+        most: the greatest values of those extents that the kernel is for, by name.
         large: such a kernel is for outputs that CPUs write past their caches.
         per_thread: points per thread along each axis, if extents are arguments and `points` is set.
         looked: line at which Python read extents while recording; they may have become constants.
@@ -148,6 +149,7 @@ class Kernel(Launchable):
     dynamic: frozenset[FieldParam] = frozenset()
     extents: tuple[int, ...] = ()
     named: tuple[tuple[FieldParam | None, Names], ...] = ()
+    most: tuple[tuple[str, int], ...] = ()
     large: bool = False
     per_thread: Shape | None = None
     looked: Loc | None = None
@@ -182,10 +184,21 @@ class Kernel(Launchable):
             return Shape(numbers(self.group))
         return Shape(*OPEN_GROUPS[len(self.domain.shape)]) if self.named else self.domain.group
 
+    def name_of(self, axis: str) -> str:
+        """The name of its extent along an axis; empty if that is a number."""
+        return dict(zip(self.domain.axes, dict(self.named).get(None, ()), strict=False)).get(axis, "")
+
     def is_open(self, axis: str) -> bool:
         """True if its extent along an axis is an argument."""
-        names = dict(self.named).get(None, ())
-        return any(name for each, name in zip(self.domain.axes, names, strict=False) if each == axis)
+        return bool(self.name_of(axis))
+
+    def _reach(self, axis: str, anywhere: bool) -> int:
+        """The number of threads along an axis, at most; `anywhere`: of all extents that the kernel is for."""
+        name, n = self.name_of(axis), self.domain.extent(axis)
+        per_thread = 1 if self.per_thread is None else Domain(self.per_thread).extent(axis)
+        if name and anywhere:
+            n = max(n, -(-dict(self.most)[name] // per_thread))
+        return n + (bool(name) and self.per_thread is not None)  # the last thread may have fewer points than others
 
     @property
     def launched(self) -> Domain:
@@ -200,11 +213,9 @@ class Kernel(Launchable):
         """The declarations of local ("local") or constant ("constant") memory."""
         return tuple(stmt for stmt in self.body if isinstance(stmt, Declare) and stmt.array.space == space)
 
-    def bounds(self, index: Index) -> tuple[int, int]:
-        """The least and the greatest value of a thread constant."""
-        extent = self.domain.extent(index.axis)
-        if self.per_thread is not None and self.is_open(index.axis):
-            extent += 1  # the last thread may have fewer points than others
+    def bounds(self, index: Index, anywhere: bool = False) -> tuple[int, int]:
+        """The least and the greatest value of a thread constant; `anywhere`: for all extents that the kernel is for."""
+        extent = self._reach(index.axis, anywhere)
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
         if not isinstance(size, int):  # unknown size, at least one thread
             low = 1 if index.kind in ("local_size", "group_count") else index.offset

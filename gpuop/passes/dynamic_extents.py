@@ -31,6 +31,7 @@ from gpuop.passes.schedules import methods as schedules
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
 # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
 PARTS = (1, 2, 8)
+PARTS_ANYWHERE = (2, 1, 8)  # of integers with the bounds of the whole range: fewer products wrap in a half
 KEPT = 256
 NOWHERE = Domain(Shape())
 PINNED, WHOLE = "its schedule is pinned", "its tail threads run too"  # whatever its extents
@@ -183,19 +184,38 @@ def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -
 
 
 def _widest(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
-    """The widest range for which lowering gives the same kernel."""
-    for part in PARTS:
-        most = _most(extents, part)
-        largest = _lowered(resized(kernel, extents, most), target)
-        if largest is None:
-            continue
-        result = identity(largest)
-        for number in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
-            least = {name: number + k for k, name in enumerate(most)}
-            others = (_lowered(resized(kernel, extents, values), target) for values in _ends(most, least))
-            if all(other is not None and identity(other) == result for other in others):
-                return _OpenRange(tuple(least.values()), tuple(most.values()), largest.per_thread, lowered=largest)
-    return _OpenRange()
+    """The widest range for which lowering gives the same kernel.
+
+    Where no range does, integers may have other bounds at its ends than in between, as products that wrap at the greatest extents
+    alone: lowering then takes those of the whole range everywhere. Text of bounds that are the same anyway is better.
+    """
+    ranges = (*((part, False) for part in PARTS), *((part, True) for part in PARTS_ANYWHERE))
+    return next(filter(None, (_of_part(kernel, target, extents, *each) for each in ranges)), _OpenRange())
+
+
+def _of_part(kernel: Kernel, target: Target, extents: Extents, part: int, anywhere: bool) -> _OpenRange | None:
+    """The range up to a part of the extents that may be; None where lowering gives other kernels at its ends.
+
+    Args:
+        anywhere: whether integers have the bounds of the whole range at each of its ends.
+    """
+    most = _most(extents, part)
+    largest = _lowered(resized(kernel, extents, most), target)
+    if largest is None:
+        return None
+    result = identity(largest)
+
+    def is_same(least: Mapping[str, int]) -> bool:
+        ends = (resized(kernel, extents, end, most if anywhere else end) for end in _ends(most, least))
+        return all(other is not None and identity(other) == result for other in (_lowered(end, target) for end in ends))
+
+    for number in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
+        least = {name: number + k for k, name in enumerate(most)}
+        if is_same(least):
+            both = number == LEAST[0] and len(most) == 2 and is_same({n: 2 * number + 1 - k for n, k in least.items()})
+            ends = [number] * 2 if both else least.values()  # each of two may have the least, as two chunks of a row
+            return _OpenRange(tuple(ends), tuple(most.values()), largest.per_thread, lowered=largest)
+    return None
 
 
 def _lowered(kernel: Kernel, target: Target) -> Kernel | None:

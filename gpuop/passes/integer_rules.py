@@ -42,7 +42,7 @@ class IntegerRules:
     """
 
     def __init__(self, kernel: Kernel, bind: Callable[[Apply], Expr]) -> None:
-        self.ranges = Ranges(kernel)
+        self.ranges = Ranges(kernel, anywhere=True)
         self.bind = bind
         self.operations: dict[Var, Apply] = {}
 

@@ -242,7 +242,7 @@ def ceilings(kernel: Kernel) -> dict[Var, int]:
 
 def _sums(kernel: Kernel) -> set[Var]:
     """The sums of values that are never negative, without overflow."""
-    ranges, sums = Ranges(kernel), set()
+    ranges, sums = Ranges(kernel, anywhere=True), set()
     for stmt in walk(kernel.body):
         match stmt:
             case Let(var=var, value=Apply(op="add", args=args) as value) if var.type.integer and not var.mutable:

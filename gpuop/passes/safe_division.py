@@ -13,7 +13,7 @@ from gpuop.passes.rewrite import rewrite_bindings
 
 
 def define_division(kernel: Kernel) -> Kernel:
-    ranges = Ranges(kernel)
+    ranges = Ranges(kernel, anywhere=True)
     for stmt in walk(kernel.body):
         ranges.meet(stmt)
     return replace(kernel, body=rewrite_bindings(kernel.body, lambda b, expr: _rule(b, expr, ranges)))

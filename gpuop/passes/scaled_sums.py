@@ -98,7 +98,7 @@ class _ScaledSums:
     def __init__(self, kernel: Kernel, target: Target) -> None:
         self.has_doubles, self.replaced = target.has_fp64, False
         self.has_tables = target.vector_length == 1  # lanes of a vector look at neighbours
-        self.ranges = Ranges(kernel)
+        self.ranges = Ranges(kernel, anywhere=True)
         self.lets: dict[ir.Var, ir.Let] = {}
         self.forms: dict[ir.Var, LinearForm | None] = {}
         self.tables: dict[tuple[int, ...], ir.Array] = {}

@@ -53,7 +53,7 @@ class FloatRanges:
     """The bounds of the floats of a lowered kernel; statements must be added in order, by `meet`."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.integers = Ranges(kernel)
+        self.integers = Ranges(kernel, anywhere=True)
         self.known: dict[Var, Bounds] = {}
         self.tests: dict[Var, Apply] = {}
 

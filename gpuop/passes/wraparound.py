@@ -25,7 +25,7 @@ def wrap_integers(kernel: Kernel) -> Kernel:
 
 class _Wrapping:
     def __init__(self, kernel: Kernel) -> None:
-        self.ranges = Ranges(kernel)
+        self.ranges = Ranges(kernel, anywhere=True)
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []

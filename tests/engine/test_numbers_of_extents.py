@@ -11,6 +11,7 @@ from gpuop import ndimage
 from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.engine.jit import sizes
+from gpuop.runtime.devices import current
 
 rng = np.random.default_rng(29)
 SHAPES = [(70, 90), (81, 67), (66, 131), (97, 97), (129, 140), (75, 160)]
@@ -232,3 +233,50 @@ def test_scans_of_some_chunks(built):
     x = rng.integers(0, 50, 4500).astype(np.int32)
     assert np.array_equal(pipeline(x), np.cumsum(x))
     assert pipeline.explain(x).endswith("compiled for all sizes of `x`")
+
+
+@gp.operator
+def cut(f):
+    """Numbers of small images are within 700, those of large ones are not."""
+    _, columns = f.field_shape
+    return _readTensor(f, _row, _min(700, columns - 1 - _column))
+
+
+def test_bounds_of_integers_that_differ_in_small_and_large_images(device, built):
+    pipeline = gp.pipeline(lambda image: cut(gp.ScalarField(image)))
+    counts = []
+    for shape in (*SHAPES[:4], (5, 900), (81, 1203)):
+        x = rng.random(shape, np.float32)
+        place = np.minimum(700, shape[1] - 1 - np.arange(shape[1]))
+        assert np.array_equal(pipeline(x), x[:, place]), shape
+        counts.append(len(built))
+    assert counts[2] == counts[1] and counts[-1] == counts[-2]
+    assert pipeline.explain(x).endswith("compiled for all sizes of `image`")
+
+
+def blurred_and_sum(image):
+    """The Gaussian's schedule needs rows; the sum has kernels for all sizes."""
+    f = gp.ScalarField(image)
+    return ndimage.gaussian_filter(f, 2.0), np.sum(f)
+
+
+def test_small_images_have_the_values_of_others(device):
+    pipeline = gp.pipeline(blurred_and_sum)
+    for shape in ((90, 200), (75, 160), (3, 170), (97, 131)):
+        x = rng.random(shape, np.float32)
+        blurred, total = pipeline(x)
+        assert np.allclose(blurred, scipy.ndimage.gaussian_filter(x, 2.0), atol=1e-5), shape
+        assert np.isclose(total, x.sum(), rtol=1e-5), shape
+
+
+def test_a_kernel_without_a_range_is_compiled_beside_those_that_are_shared(built):
+    """On CPUs, whose schedule of the Gaussian has several rows at a time."""
+    if not current().name.startswith("opencl"):
+        pytest.skip("for CPUs")
+    pipeline = gp.pipeline(blurred_and_sum)
+    for shape in ((90, 200), (75, 160), (3, 170)):
+        pipeline(np.ones(shape, np.float32))
+    about = pipeline.explain(np.ones((3, 170), np.float32)).splitlines()[-1]
+    assert about.startswith(
+        "compiled for all sizes of `image`, `correlate1d` for this size: an extent is 3, not within 17"
+    )

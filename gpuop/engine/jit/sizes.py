@@ -27,7 +27,7 @@ from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.visit import expressions
-from gpuop.passes.dynamic_extents import opened
+from gpuop.passes.dynamic_extents import Opened, opened
 from gpuop.runtime.base.background import later
 from gpuop.runtime.devices import current
 
@@ -35,7 +35,7 @@ OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
 FAMILIES_KEPT, SIZES_KEPT = 32, 128
 PROBES = 8, 5  # parts of its extents by which other sizes of the kind of one are smaller
-MOST_TEXTS = 12  # sizes with texts of their own, until each size has
+MOST_TEXTS = 12  # sizes with texts of their own, if these are more than half of all, until each size has
 Shapes = Callable[
     [tuple[int, ...], tuple[int, ...]], tuple[int, ...]
 ]  # of an argument's shape, and that of the first call
@@ -99,24 +99,29 @@ def _smaller(part: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple
 
 
 def fits(tier: Tier, plan: Plan, target: Target) -> bool:
-    """Return whether all kernels of a plan are open or those of other sizes; else the tier has the reason.
+    """Return whether sizes share kernels of a plan; else the tier has the reason.
 
-    A family is refused open extents if its kernels have no range of them; a size if it is out of that, or others share kernels.
+    Kernels that have no range of extents, or are out of it, are compiled for this size beside those that are shared. A family is
+    refused open extents if its only kernels have no range, or if most sizes have kernels that those before had not.
     """
-    family, texts = tier.family, set[str]()
+    family, texts, own = tier.family, set[str](), list[tuple[Kernel, Opened]]()
     for kernel in kernels(plan_for(plan, target)):
         general = opened(kernel, target) if kernel.dynamic else None
         if general is not None and general.kernel is None:
-            tier.reason = f"of `{kernel.name}`, {general.reason}"
-            family.others += not general.outside
-            if not general.outside and (not family.texts or family.others > MOST_TEXTS):
-                family.reason = tier.reason
-            return False
-        texts.add(content(kernel) if general is None else general.key)
+            own.append((kernel, general))
+        else:
+            texts.add(content(kernel) if general is None else general.key)
+    family.sizes += 1
     family.others += not texts <= family.texts
     family.texts |= texts
-    if family.others > MOST_TEXTS:
+    reasons = {kernel.name: general.reason for kernel, general in own}
+    if own and not texts:
+        tier.reason = "; ".join(f"of `{name}`, {reason}" for name, reason in reasons.items())
+        if not all(general.outside for _, general in own):
+            family.reason = tier.reason
+    elif family.others > max(MOST_TEXTS, family.sizes // 2):
         family.reason = tier.reason = "its kernels differ from size to size"
+    tier.apart = "; ".join(f"`{name}` for this size: {reason}" for name, reason in reasons.items())
     return not tier.reason
 
 

@@ -23,7 +23,8 @@ class Family:
         checked: the targets for which numbers were looked for that Python has computed from extents.
         programs: programs that have such numbers, if there are any, by target.
         texts: the kernels of the sizes so far, by content; of open ones without their extents.
-        others: the number of sizes that had other kernels than those before.
+        sizes: the number of sizes with open extents so far.
+        others: the number of those that had other kernels than those before.
         reason: the reason for kernels of each size; empty while sizes share them.
     """
 
@@ -33,6 +34,7 @@ class Family:
     checked: set[Target] = field(default_factory=set)
     programs: dict[Target, OpenPrograms] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
+    sizes: int = 0
     others: int = 0
     reason: str = ""
 
@@ -44,6 +46,7 @@ class Tier:
     Attributes:
         names: the arguments whose extents are open.
         reason: the reason for kernels of this size; empty for open ones.
+        apart: the reasons for those kernels of this size that are beside open ones.
         calls: how often the trace was called.
         job: the work behind the calls that compiles kernels for this size.
         own: the trace with kernels of this size, once they are compiled behind the calls.
@@ -53,6 +56,7 @@ class Tier:
     family: Family
     names: frozenset[str]
     reason: str = ""
+    apart: str = ""
     calls: int = 0
     job: BackgroundJob | None = None
     own: Any = None
@@ -66,4 +70,6 @@ class Tier:
         if self.reason:
             return f"compiled for this size: {self.reason}"
         names = ", ".join(f"`{name}`" for name in sorted(self.names))
-        return f"compiled for all sizes of {names}" + (f"; for this size alone: {self.failed}" if self.failed else "")
+        alone = f", {self.apart}" if self.apart else ""
+        alone += f"; for this size alone: {self.failed}" if self.failed else ""
+        return f"compiled for all sizes of {names}{alone}"
