@@ -16,7 +16,7 @@ from gpuop.engine.iterate import iterate
 from gpuop.engine.repeated import RepeatedGraph, ReversedGraph, computed, repeated_of, reverse, reversed_of
 from gpuop.gradients.forward import Forward
 from gpuop.gradients.values import cotangents, is_differentiable, substituted
-from gpuop.ir.values import Leaf, Node
+from gpuop.ir.values import Leaf, Node, calls
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply
 
@@ -105,12 +105,17 @@ def _moving(captured: Sequence[Node], tangents: Tangents) -> dict[Node, Node]:
 # --- reverse mode -------------------------------------------------------------------------------------------------------
 
 
-def _pulled(repeated: RepeatedGraph, inputs: Fields, results: Fields, cotangent: Tangents) -> list[Field | None]:
+def _pulled(
+    repeated: RepeatedGraph, inputs: Fields, results: Fields, cotangent: Tangents, wanted: Sequence[int]
+) -> list[Field | None]:
     """The cotangents of the first states and of captured values."""
     count = len(repeated.states)
     states, captured = inputs[:count], inputs[count:]
-    smooth, moving = _smooth(states), _smooth(captured)
-    reversal = _reversal(repeated, captured, moving)
+    moving = [n - count for n in wanted if n >= count and is_differentiable(inputs[n].node.type)]
+    smooth = _passed(repeated, [n for n, bar in enumerate(cotangent) if bar is not None], wanted)
+    if not smooth:
+        return [None] * len(inputs)
+    reversal = _reversal(repeated, captured, smooth, moving)
     bars = [_or_zeros(cotangent[n], states[n]) for n in smooth]
     bars += [filled(captured[n].node.type, 0) for n in moving]
     settings = repeated.settings
@@ -121,13 +126,28 @@ def _pulled(repeated: RepeatedGraph, inputs: Fields, results: Fields, cotangent:
     return list(map(pulls.get, range(len(inputs))))
 
 
-def _reversal(repeated: RepeatedGraph, captured: Fields, moving: Sequence[int]) -> ReversedGraph:
+def _passed(repeated: RepeatedGraph, ends: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """The states between those whose cotangents are known after the last iteration and those that depend on wanted inputs."""
+    own = [field.node for field in repeated.states]
+    inputs = [*own, *repeated.captured]
+    read = [{n for n, node in enumerate(inputs) if node in _reached(following)} for following in repeated.nexts]
+    needed, active = set(ends), {n for n in wanted if n < len(own)}
+    for _ in own:
+        needed |= {k for n in needed for k in read[n] if k < len(own)}
+        active |= {n for n, each in enumerate(read) if each & (active | {k for k in wanted if k >= len(own)})}
+    return [n for n in _smooth(repeated.states) if n in needed & active]
+
+
+def _reached(node: Node) -> set[Node]:
+    return {node, *(each for call in calls([node]) for each in call.inputs)}
+
+
+def _reversal(repeated: RepeatedGraph, captured: Fields, smooth: Sequence[int], moving: Sequence[int]) -> ReversedGraph:
     """The way back by one iteration: to the states before it, and sums over iterations for captured values."""
-    states, inside = _leaves(repeated.states), _at_most_once(captured)
-    smooth = _smooth(states)
+    states = _leaves(repeated.states)
     nexts = _at(repeated, states, captured, repeated.nexts)
     bars = _leaves([*(states[n] for n in smooth), *(captured[n] for n in moving)])
-    wanted = [*(field.node for field in states), *inside]
+    wanted = list(dict.fromkeys([*(states[n].node for n in smooth), *(captured[n].node for n in moving)]))
     outputs = [(nexts[n].node, bar) for n, bar in zip(smooth, bars, strict=False)]
     shares = dict(zip(wanted, cotangents(outputs, wanted), strict=True))
     back = [_or_zeros(shares[states[n].node], states[n]) for n in smooth]
@@ -135,8 +155,7 @@ def _reversal(repeated: RepeatedGraph, captured: Fields, moving: Sequence[int]) 
         share = shares.pop(captured[n].node, None)  # of a value that comes in twice once
         back.append(total if share is None else apply("add", total, share))
     ends = _at(repeated, states, captured, repeated.ends)
-    forward = _repeated(repeated, states, nexts, ends)
-    return reversed_of(forward, bars, _nodes(back, bars))
+    return reversed_of(_repeated(repeated, states, nexts, ends), bars, _nodes(back, bars))
 
 
 def _repeated(like: RepeatedGraph, states: Fields, nexts: Fields, ends: Fields) -> RepeatedGraph:
@@ -152,10 +171,6 @@ def _nodes(fields: Fields, own: Fields = ()) -> list[Node]:
 
 def _fields(nodes: Sequence[Node]) -> list[Field]:
     return [Field.of(node) for node in nodes]
-
-
-def _at_most_once(fields: Fields) -> list[Node]:
-    return list(dict.fromkeys(field.node for field in fields))
 
 
 def _as_calls(reversal: ReversedGraph, states: Fields, captured: Fields, bars: Fields) -> list[Field]:
@@ -194,9 +209,9 @@ def _reversal_pushed(reversal: ReversedGraph, number: int, inputs: Fields, resul
 
 
 def _reversal_pulled(
-    reversal: ReversedGraph, inputs: Fields, results: Fields, cotangent: Tangents
+    reversal: ReversedGraph, inputs: Fields, results: Fields, cotangent: Tangents, wanted: Sequence[int]
 ) -> list[Field | None]:
-    """The cotangents of all inputs, through the way back as calls."""
+    """The cotangents of inputs, through the way back as calls."""
     settings, ends = reversal.forward.settings, reversal.forward.ends
     if ends or settings.times is None or settings.times > MOST_TWICE:
         what = "ends by a condition" if ends else f"has {settings.times} iterations"
@@ -207,9 +222,9 @@ def _reversal_pulled(
         )
     own, captured = len(reversal.forward.states), len(reversal.forward.states) + len(reversal.captured)
     back = _as_calls(reversal, inputs[:own], inputs[own:captured], inputs[captured:])
-    wanted = _at_most_once(inputs)
+    nodes = list(dict.fromkeys(inputs[n].node for n in wanted))
     outputs = [(field.node, bar) for field, bar in zip(back, cotangent, strict=True) if bar is not None]
-    pulls = dict(zip(wanted, cotangents(outputs, wanted), strict=True))
+    pulls = dict(zip(nodes, cotangents(outputs, nodes), strict=True))
     return [pulls.pop(field.node, None) for field in inputs]  # of a value that comes in twice once
 
 

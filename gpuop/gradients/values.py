@@ -137,7 +137,7 @@ def _flow(step: Step, active: set[Node], bits: set[Node]) -> tuple[set[Node], se
 
 def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
     if step.rule is not None:
-        return _by_rule(step.rule, step, bars)
+        return _by_rule(step.rule, step, bars, positions)
     kernel, call = step.call.kernel, step.call
     if isinstance(kernel, Variants):
         return _of_variants(kernel, call, bars, positions)
@@ -146,12 +146,12 @@ def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict
     raise refused(kernel, call)
 
 
-def _by_rule(rule: DerivativeRule, step: Step, bars: Mapping[int, Field]) -> dict[int, Field]:
+def _by_rule(rule: DerivativeRule, step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
     results = tuple(map(Field.of, step.outputs))
     if isinstance(rule.pull, str):
         raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", step.call.loc)
     if rule.joint and rule.pull is not None:
-        pulls = rule.pull(rule.inputs, results, tuple(map(bars.get, range(len(results)))))
+        pulls = rule.pull(rule.inputs, results, tuple(map(bars.get, range(len(results)))), tuple(positions))
     elif rule.pull is not None:
         pulls = rule.pull(rule.inputs, results[0], bars[0])
     else:

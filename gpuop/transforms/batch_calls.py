@@ -150,7 +150,7 @@ class _Rule:
 
 
 class _Pull(_Rule):
-    def __call__(self, inputs: Sequence[Field], value: Any, cotangent: Any) -> list[Field | None]:
+    def __call__(self, inputs: Sequence[Field], value: Any, cotangent: Any, *wanted: Any) -> list[Field | None]:
         leaves: dict[Node, Node] = {}
         entries: list[Any] = [self.entries(inputs, self.mapped, leaves)]
         for each in (value, cotangent):  # tuples of a rule of all results
@@ -158,7 +158,7 @@ class _Pull(_Rule):
             fields = each if several else (each,)
             stands = self.entries(fields, (True,) * len(fields), leaves)
             entries.append(tuple(stands) if several else stands[0])
-        results = self.rule(*entries)
+        results = self.rule(*entries, *wanted)
         values = over_batch([field.node for field in results if field is not None], leaves, self.count)
         return [
             None if field is None else self._of_all(field, each, values)

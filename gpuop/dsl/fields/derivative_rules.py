@@ -15,7 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.services import Registry
 from gpuop.ir.values import Call, Node, Result
 
-Pull = Callable[[Sequence[Field], Any, Any], Sequence[Field | None]]
+Pull = Callable[..., Sequence[Field | None]]
 Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
 
 
@@ -23,6 +23,7 @@ Push = Callable[[Sequence[Field], Field, Sequence[Field | None]], Field | None]
 derivatives = Registry[Callable[..., Any]](
     {
         "": "gpuop.ops.reduce.derivatives",
+        "gradient of a graph": "gpuop.gradients.of_graphs",
         "linalg.": "gpuop.lib.linalg.derivatives",
         **dict.fromkeys(("iterate pushed", "iterate pulled"), "gpuop.gradients.iteration"),
     }
@@ -51,8 +52,8 @@ class DerivativeRule:
             none, as the second half of a sentence; None: the push is transposed.
         push: the tangent of the value from the inputs, the value and the inputs' tangents, which are None where they are zero; or
             the reason why there is none; None: the tangent is that of the calls between.
-        joint: whether the pull is of all results of the call together: it gets the tuples of them and of their cotangents, which
-            are None where there are none.
+        joint: whether the pull is of all results of the call together: it gets the tuples of them, of their cotangents, which
+            are None where there are none, and of the positions of the inputs whose cotangents are wanted.
     """
 
     name: str

@@ -14,9 +14,7 @@ from gpuop.base.config import config
 from gpuop.base.errors import (
     DeviceError,
     GpuopError,
-    NearNames,
     SemanticError,
-    StaysHere,
     described,
     naming_arguments,
 )
@@ -30,6 +28,7 @@ from gpuop.engine.evaluate import plan_ahead, prepare
 from gpuop.engine.graphs.active_graph import open_graphs
 from gpuop.engine.graphs.bound_graph import BoundGraph
 from gpuop.engine.graphs.definition import GraphDefinition
+from gpuop.engine.graphs.differentiated_graph import DifferentiatedGraph
 from gpuop.engine.graphs.saving import read, write
 from gpuop.engine.graphs.stepped_graph import NO_STAGES, SteppedGraph, footprint_of, probe_named
 from gpuop.engine.graphs.stepper import Stepper, times
@@ -54,7 +53,7 @@ from gpuop.runtime.tuning.chooser import limits_on
 
 
 @hinted_methods
-class ComputeGraph(StaysHere, NearNames):
+class ComputeGraph(DifferentiatedGraph):
     """A synchronous data-flow graph clocked by `step`.
 
         with gp.ComputeGraph() as graph:

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from gpuop.base.records import dataclass
-from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.iteration import Iteration, Part, Repeating, Reversal
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.windows.index_halo import group_of
 from gpuop.fusion.windows.kernel_halo import (
@@ -52,7 +52,7 @@ class ProgramHalo:
         whole: axes that cannot be cut, with reasons.
         borders: for each axis the borders that reads cross, each with an operator that has it.
         groups: for each axis the extents of work-groups, each with an operator that has it.
-        inner, near: the halos of iterations, and of kernels, by the number of the operator.
+        inner, near: the halos of what iterations repeat (a turn, and the way back), and of kernels, by the number of the operator.
     """
 
     grid: Shape
@@ -63,7 +63,7 @@ class ProgramHalo:
     whole: dict[int, str] = field(default_factory=dict)
     borders: list[dict[str, str]] = field(init=False)
     groups: list[dict[int, str]] = field(init=False)
-    inner: dict[int, ProgramHalo] = field(default_factory=dict)
+    inner: dict[int, tuple[ProgramHalo, ...]] = field(default_factory=dict)
     near: dict[int, KernelHalo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,7 +146,7 @@ def _comes_in_windows(halos: ProgramHalo, what: Program, op: Op) -> bool:
             _check_parts(halos, what, op, parts)
             halos.cut.update(own)
             return True
-    if isinstance(op.kernel, Iteration) and windows and shapes == [halos.grid] * len(shapes):
+    if isinstance(op.kernel, Repeating) and windows and shapes == [halos.grid] * len(shapes):
         halos.cut.update(op.outputs)
         return True
     if windows and op.kernel.unfusible:
@@ -195,7 +195,7 @@ def _propagate(halos: ProgramHalo, what: Program, op: Op) -> None:
         sizes = (max(group_of(op.kernel, axis), 1) for axis in op.kernel.domain.axes)
         margin = tuple(AxisHalo(group=n).whole_groups(ends) for n, ends in zip(sizes, margin, strict=True))
     halos.of_ops[op.number] = wider(halos.of_ops.get(op.number, margin), margin)
-    if isinstance(op.kernel, Iteration):
+    if isinstance(op.kernel, Repeating):
         _propagate_iteration(halos, op, op.kernel, margin)
         return
     assert isinstance(op.kernel, Kernel)
@@ -229,30 +229,62 @@ def _add(halos: ProgramHalo, value: int, margin: Margin) -> None:
     halos.margins[value] = wider(halos.margins.get(value, margin), margin)
 
 
-def _propagate_iteration(halos: ProgramHalo, op: Op, kernel: Iteration, margin: Margin) -> None:
+def _propagate_iteration(halos: ProgramHalo, op: Op, kernel: Iteration | Reversal, margin: Margin) -> None:
     """Propagate the halo of an iteration's results to its states and its other inputs."""
-    if kernel.until is not None or kernel.times is None:
+    forward = kernel.forward if isinstance(kernel, Reversal) else kernel
+    if forward.until is not None or forward.times is None:
         halos.all_whole(f"{operator_label(kernel)} ends when a condition on the whole grid holds: say `times=`")
         return
-    part, states = kernel.turn, len(kernel.outputs)
-    cut = {leaf for leaf, position in part.positions.items() if op.inputs[position] in halos.cut}
-    if any(op.inputs[k] not in halos.cut for k in range(states)):
+    states, back = len(forward.outputs), len(kernel.outputs)
+    begin = {*range(states), *(range(len(op.inputs) - back, len(op.inputs)) if kernel is not forward else ())}
+    if any(op.inputs[k] not in halos.cut for k in begin):
         halos.all_whole(
             f"{operator_label(kernel)} starts from a field that does not come in windows: give it as an argument"
         )
         return
-    turn = infer_halo(part.program, halos.grid, cut)
-    halos.inner[op.number] = turn
-    needs = iterate_halo(turn, part.program, part.positions, [margin] * states, kernel.times)
-    for axis, reason in turn.whole.items():
-        halos.whole.setdefault(axis, f"{operator_label(kernel)}: {reason}")
-    for axis, borders in enumerate(turn.borders):
-        halos.borders[axis] = {**borders, **halos.borders[axis]}
-        halos.groups[axis] = {**turn.groups[axis], **halos.groups[axis]}
+    margins, needs, inner = [margin] * states, dict[int, Margin](), []
+    if isinstance(kernel, Reversal):
+        way = _inferred(halos, op, kernel.back)
+        needs = _margins_back(way, kernel, margin)
+        margins = [needs.get(k, halos.nothing) for k in range(states)]
+        inner.append(way)
+    turn = _inferred(halos, op, forward.turn)
+    for position, need in iterate_halo(
+        turn, forward.turn.program, forward.turn.positions, margins, forward.times
+    ).items():
+        needs[position] = wider(needs.get(position, need), need)
+    halos.inner[op.number] = (turn, *inner)
+    _add_inner(halos, op, kernel, needs)
+
+
+def _inferred(halos: ProgramHalo, op: Op, part: Part) -> ProgramHalo:
+    """The halo of a program that an operator repeats."""
+    cut = {leaf for leaf, position in part.positions.items() if op.inputs[position] in halos.cut}
+    return infer_halo(part.program, halos.grid, cut)
+
+
+def _margins_back(way: ProgramHalo, kernel: Reversal, margin: Margin) -> dict[int, Margin]:
+    """The halos of all inputs of a reversal on its way back: those of states are the widest of any iteration."""
+    back, last = len(kernel.outputs), len(kernel.inputs) - len(kernel.outputs)
+    order = [*range(last, last + back), *range(last)]  # what goes back comes first, as states do
+    place = {position: n for n, position in enumerate(order)}
+    leaves = {leaf: place[position] for leaf, position in kernel.back.positions.items()}
+    needs = iterate_halo(way, kernel.back.program, leaves, [margin] * back, kernel.forward.times or 1)
+    return {order[n]: need for n, need in needs.items()}
+
+
+def _add_inner(halos: ProgramHalo, op: Op, kernel: Iteration | Reversal, needs: Mapping[int, Margin]) -> None:
+    """Add the halos of an iteration, and the axes that its programs keep whole."""
+    for part in halos.inner[op.number]:
+        for axis, reason in part.whole.items():
+            halos.whole.setdefault(axis, f"{operator_label(kernel)}: {reason}")
+        for axis, borders in enumerate(part.borders):
+            halos.borders[axis] = {**borders, **halos.borders[axis]}
+            halos.groups[axis] = {**part.groups[axis], **halos.groups[axis]}
+        _add(halos, op.outputs[0], part.halo(part.margins))  # fields of constants alone are in windows too
     for position, need in needs.items():
         if op.inputs[position] in halos.cut:
             _add(halos, op.inputs[position], need)
-    _add(halos, op.outputs[0], turn.halo(turn.margins))  # fields of constants alone are in windows too
 
 
 def iterate_halo(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuop.base.records import dataclass
-from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.iteration import Iteration, Part, Repeating, Reversal
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.windows.halo_inference import ProgramHalo
 from gpuop.fusion.windows.kernel import NUMBER, Name, WindowExtents, window_kernel
@@ -63,7 +63,7 @@ class _Windowing:
         return self.numbers[name]
 
     def _op(self, op: Op) -> Op:
-        if isinstance(op.kernel, Iteration):
+        if isinstance(op.kernel, Repeating):
             return self._turns(op, op.kernel)
         assert isinstance(op.kernel, Kernel)
         cut = {p for v, p in zip(op.inputs, op.kernel.inputs, strict=True) if v in self.halos.cut}
@@ -71,21 +71,45 @@ class _Windowing:
         inputs = (*op.inputs, *map(self._leaf, window.numbers))
         return replace(op, kernel=window.kernel, identity=identity(window.kernel), inputs=inputs)
 
-    def _turns(self, op: Op, kernel: Iteration) -> Op:
-        """An iteration on a window, with the window's numbers as inputs besides."""
-        window = window_program(kernel.turn.program, self.halos.inner[op.number], self.extents)
-        names = tuple(window.numbers)
-        leaves = kernel.turn.positions | {window.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
+    def _turns(self, op: Op, kernel: Iteration | Reversal) -> Op:
+        """An iteration, or the way back through one, on a window, with the window's numbers as inputs besides."""
+        forward = kernel.forward if isinstance(kernel, Reversal) else kernel
+        parts = [forward.turn, *([kernel.back] if isinstance(kernel, Reversal) else [])]
+        windows = [
+            window_program(part.program, halos, self.extents)
+            for part, halos in zip(parts, self.halos.inner[op.number], strict=True)
+        ]
+        names = tuple(dict.fromkeys(name for window in windows for name in window.numbers))
+        first = len(op.inputs) - len(kernel.outputs) if kernel is not forward else len(op.inputs)
+        place = [*range(first), *range(first + len(names), len(op.inputs) + len(names))]  # what goes back stays last
+        inner = [
+            Part(
+                window.program,
+                {leaf: place[position] for leaf, position in part.positions.items()}
+                | {leaf: first + names.index(name) for name, leaf in window.numbers.items()},
+            )
+            for part, window in zip(parts, windows, strict=True)
+        ]
         params = [self._param(p) if v in self.halos.cut else p for v, p in zip(op.inputs, kernel.inputs, strict=True)]
-        params += [FieldParam(f"{what}{axis}", NUMBER, by_value=True) for what, axis in names]
+        numbers = [FieldParam(f"{what}{axis}", NUMBER, by_value=True) for what, axis in names]
+        inputs = (*params[:first], *numbers, *params[first:])
+        count = len(forward.inputs) if kernel is not forward else len(inputs)
         turns = replace(
-            kernel,
-            inputs=tuple(params),
-            outputs=tuple(Output(self._param(o.param)) for o in kernel.outputs),
-            turn=Part(window.program, leaves),
+            forward,
+            inputs=inputs[:count],
+            outputs=self._outputs(forward),
+            turn=inner[0],
         )
-        name = hashlib.sha256(repr((op.identity, window.program.key)).encode()).hexdigest()
-        return replace(op, kernel=turns, identity=name, inputs=(*op.inputs, *map(self._leaf, names)))
+        new: Iteration | Reversal = turns
+        if isinstance(kernel, Reversal):
+            new = replace(kernel, inputs=inputs, outputs=self._outputs(kernel), forward=turns, back=inner[1])
+        keys = [window.program.key for window in windows]
+        name = hashlib.sha256(repr((op.identity, keys)).encode()).hexdigest()
+        values = (*op.inputs[:first], *map(self._leaf, names), *op.inputs[first:])
+        return replace(op, kernel=new, identity=name, inputs=values)
+
+    def _outputs(self, kernel: Iteration | Reversal) -> tuple[Output, ...]:
+        return tuple(Output(self._param(output.param)) for output in kernel.outputs)
 
     def _param(self, param: FieldParam) -> FieldParam:
         return replace(param, type=param.type.replace(field_shape=self.extents.window))
