@@ -47,3 +47,59 @@ def test_the_probe_itself(device: str) -> None:
     np.testing.assert_array_equal(slopes["u"], np.full(6, 0.4))
     np.testing.assert_array_equal(slopes["v"], np.zeros(6))
     np.testing.assert_allclose(slopes["speed"], first[0].sum(), 1e-14)
+
+
+def test_states_that_do_not_matter(device: str) -> None:
+    """A state that the probe does not depend on may be computed in any way, and has a gradient of zeros."""
+    first = rng.random(5)
+    with gp.ComputeGraph() as graph:
+        u, other = gp.Field(first), gp.Field(rng.random(5))
+        u.next = u * u
+        other.next = gp.HostOperator(np.sinc, other, outputs=other.type) + u
+        graph.probe(u.sum(), "total")
+    slopes = graph.gradient("total", ("u", "other"), steps=3)
+    np.testing.assert_allclose(slopes["u"], 8 * first**7, 1e-12)
+    np.testing.assert_array_equal(slopes["other"], np.zeros(5))
+
+
+def test_what_is_refused() -> None:
+    graph = waves(*rng.random((2, 6)), 0.4)
+    with gp.ComputeGraph() as watching:
+        seen = gp.Sensor(gp.FieldType((3,), (), "float64"), iter([np.ones(3)] * 9))
+        state = gp.Field(np.zeros(3))
+        state.next = state + seen
+        watching.probe(state.sum(), "total")
+    for call, message in (
+        (
+            lambda: graph.gradient("u", "v", steps=2),
+            "gradient: the probe is a 6 float64 field; a gradient is of a real 0D field: probe `f.sum()`, or what is to be less",
+        ),
+        (
+            lambda: graph.gradient("none", "v", steps=2),
+            "'none' is not probed (probes: 'energy', 'u', 'with_speed'); call",
+        ),
+        (
+            lambda: graph.gradient("energy", ("u", "w"), steps=2),
+            "gradient: `wrt=` takes states (here 'u', 'v', 'count') and parameters, not 'w'",
+        ),
+        (
+            lambda: graph.gradient("energy", ("u", "u"), steps=2),
+            "gradient: results are by name, and two have the name 'u'; `field.name = …` gives one",
+        ),
+        (
+            lambda: graph.gradient("energy", "count", steps=2),
+            "gradient: `count` is a 0D int32 field, and int32 has no gradient; leave it out of `wrt=`",
+        ),
+        (lambda: graph.gradient("energy", "u", steps=-1), "a graph takes a number of steps, 0 or more, not -1"),
+        (
+            lambda: graph.gradient("energy", "u", steps=3, checkpoints=0),
+            "`checkpoints=` is the number of values that reverse mode keeps, an integer of 1 or more, not 0",
+        ),
+        (
+            lambda: watching.gradient("total", "state", steps=2),
+            "gradient: the probe depends on the sensor `seen`, whose frames cannot be had again; make states or parameters of ",
+        ),
+    ):
+        with pytest.raises(gp.SemanticError) as error:
+            call()
+        assert error.value.message.startswith(message)
