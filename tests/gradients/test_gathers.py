@@ -141,6 +141,54 @@ def test_points_that_several_threads_read(device):
     check(spread_out, lambda a: np.repeat(a * a, 3), random(4))
 
 
+@pytest.mark.daily
+@pytest.mark.parametrize("offset", [-2, -1, 0, 1])
+@pytest.mark.parametrize("border", ["clamp", "zero"])
+def test_rows_from_the_end(border, offset):
+    """Some points have no thread that reads them, and some threads read outside."""
+
+    @gp.operator
+    def from_the_end(u):
+        value = _readTensor(u, _columns - 1 + offset - _column, border=border)
+        return value * value * _convert_double(_column + 3)
+
+    def array(a):
+        return at(a[::-1], border, -offset) ** 2 * np.arange(3, len(a) + 3)
+
+    with gp.use_device("reference"):
+        check(from_the_end, array, random(5))
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("threads", [10, 11, 12, 14])
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_points_that_some_of_the_threads_read(before, threads):
+    """Three threads read each point, fewer the first and the last ones, and none a point behind the last thread."""
+
+    @gp.operator
+    def spread(u):
+        _globalThreads(threads)
+        value = _readTensor(u, (_column + before) / 3)
+        return value * value * _convert_double(_column + 3)
+
+    def array(a):
+        return a[np.minimum((np.arange(threads) + before) // 3, 3)] ** 2 * np.arange(3, threads + 3)
+
+    with gp.use_device("reference"):
+        check(spread, array, random(4))
+
+
+@gp.operator
+def quotient(u, w):
+    return _readTensor(u, _row, _column + 2, border="zero") / _readTensor(w)
+
+
+def test_threads_that_do_not_exist_divide_by_nothing():
+    """A 0 in their place would be the divisor too."""
+    with gp.use_device("reference"):
+        check(quotient, lambda a, w: at(a, "zero", 0, 2) / w, random(3, 5), random(3, 5))
+
+
 @gp.operator
 def columns(u):
     _globalThreads((u.field_shape[0], 3))
