@@ -126,9 +126,10 @@ def _ruled(
     name: str, results: Sequence[Field], inputs: Sequence[Field], rules: Sequence[tuple[Late, Late]]
 ) -> tuple[Field, ...]:
     """Results with their rules."""
+    kinds = tuple(result.type.labelled(()) for result in results)
     for result, (pull, push) in zip(results, rules, strict=True):
         assert isinstance(result.node, Result)
-        enter(result.node, DerivativeRule(name, tuple(inputs), pull, push, joint=True))
+        enter(result.node, DerivativeRule(name, tuple(inputs), kinds, pull, push, joint=True))
     return tuple(results)
 
 

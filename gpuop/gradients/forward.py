@@ -74,7 +74,7 @@ class Forward:
             None if tangent is None else Field.of(tangent, kind=field.kind)
             for field, tangent in zip(rule.inputs, tangents, strict=True)
         ]
-        tangent = rule.push(rule.inputs, Field.of(node), fields)
+        tangent = rule.push(rule.inputs, Field.of(node, kind=rule.kinds[node.index if rule.joint else 0]), fields)
         if tangent is not None:
             self.tangents[node] = tangent.node
 

@@ -79,7 +79,7 @@ def cotangents(outputs: Sequence[tuple[Node, Field]], wanted: Sequence[Node]) ->
     shares: dict[Node, list[Field]] = {}
     for node, field in outputs:
         if node in active:
-            shares.setdefault(node, []).append(field)
+            shares.setdefault(node, []).append(Field.of(field.node))
     for step in reversed(order):
         bars = {n: added(shares.pop(output)) for n, output in enumerate(step.outputs) if output in shares}
         if not bars:
@@ -147,7 +147,8 @@ def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict
 
 
 def _by_rule(rule: DerivativeRule, step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
-    results = tuple(map(Field.of, step.outputs))
+    results = tuple(Field.of(node, kind=kind) for node, kind in zip(step.outputs, rule.kinds, strict=True))
+    bars = {n: Field.of(bar.node, kind=rule.kinds[n]) for n, bar in bars.items()}
     if isinstance(rule.pull, str):
         raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", step.call.loc)
     if rule.joint and rule.pull is not None:
@@ -156,7 +157,7 @@ def _by_rule(rule: DerivativeRule, step: Step, bars: Mapping[int, Field], positi
         pulls = rule.pull(rule.inputs, results[0], bars[0])
     else:
         pulls = _transposed(rule, step.call, results[0], bars[0])
-    return {n: field for n, field in enumerate(pulls) if field is not None}
+    return {n: Field.of(field.node) for n, field in enumerate(pulls) if field is not None}
 
 
 def _transposed(rule: DerivativeRule, call: Call, result: Field, bar: Field) -> Sequence[Field | None]:

@@ -106,7 +106,8 @@ def _add_rule(node: Result, values: Mapping[Node, Node], count: int) -> None:
     push = rule.push if rule.push is None or isinstance(rule.push, str) else _Push(rule.push, mapped, count)
     new = values[node]
     assert isinstance(new, Result)
-    enter(new, replace(rule, inputs=tuple(inputs), pull=pull, push=push))
+    kinds = tuple(batched_type(kind, count) for kind in rule.kinds)
+    enter(new, replace(rule, inputs=tuple(inputs), kinds=kinds, pull=pull, push=push))
 
 
 def _rule_of_layers(node: Result) -> DerivativeRule | None:
@@ -121,7 +122,7 @@ def _rule_of_layers(node: Result) -> DerivativeRule | None:
         pulls = pulled(entry, kernel, {node.index: cotangent}, wanted)
         return [pulls.get(n) for n in range(len(inputs))]
 
-    return DerivativeRule(kernel.name, tuple(map(Field.of, call.inputs)), pull)
+    return DerivativeRule(kernel.name, tuple(map(Field.of, call.inputs)), (node.type,), pull)
 
 
 def _whole(field: Field, values: Mapping[Node, Node], count: int) -> Field:

@@ -13,6 +13,7 @@ from gpuop.base.finalizers import WeakKeys
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.services import Registry
+from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Node, Result
 
 Pull = Callable[..., Sequence[Field | None]]
@@ -48,6 +49,7 @@ class DerivativeRule:
     Attributes:
         name: the function, for messages.
         inputs: the fields that it depends on.
+        kinds: the types of the value, or of all results, as functions see them: their nodes fold the axes of many.
         pull: cotangents of the inputs from the inputs, the value and its cotangent, None for none; or the reason why there are
             none, as the second half of a sentence; None: the push is transposed.
         push: the tangent of the value from the inputs, the value and the inputs' tangents, which are None where they are zero; or
@@ -58,6 +60,7 @@ class DerivativeRule:
 
     name: str
     inputs: tuple[Field, ...]
+    kinds: tuple[FieldType, ...]
     pull: Pull | str | None
     push: Push | str | None = None
     joint: bool = False
@@ -71,7 +74,7 @@ def with_rule(
 ) -> Field:
     """The result of a function, whose rule is entered; pulls and pushes may not refer to the inputs but by their arguments."""
     if isinstance(result.node, Result) and all(result.node != field.node for field in inputs):
-        enter(result.node, DerivativeRule(name, tuple(inputs), pull, push))
+        enter(result.node, DerivativeRule(name, tuple(inputs), (result.type.labelled(()),), pull, push))
     return result
 
 

@@ -80,7 +80,7 @@ def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Fi
 
 def _enter_rule(reducer: Reducer, field: Field, result: Field, axes: tuple[int, ...]) -> None:
     """Enter the derivatives of a reduction, where they are not those of its kernels."""
-    inputs = [Field.of(field.node)]
+    inputs = [Field.of(field.node, kind=field.type.labelled(()))]
     if reducer.name in ("sum", "mean"):
         args = axes, reducer.divisor
         with_rule(result, reducer.name, inputs, Late("sum pulled", args), Late("sum pushed", args))

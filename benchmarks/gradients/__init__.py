@@ -1,0 +1,1 @@
+"""Gradients of pipelines, beside those of JAX and PyTorch."""
