@@ -190,6 +190,23 @@ def test_threads_that_do_not_exist_divide_by_nothing():
 
 
 @gp.operator
+def around(u, w):
+    _globalThreads(w.field_shape[0])
+    return _readTensor(u, _column + 1, border="wrap") * _readTensor(w)
+
+
+def test_threads_that_go_around_a_field_of_another_grid():
+    """More than once, or not quite once."""
+
+    def array(a, w):
+        return a[(np.arange(len(w)) + 1) % len(a)] * w
+
+    with gp.use_device("reference"):
+        for points, threads in ((3, 5), (3, 8), (7, 5), (5, 5)):
+            check(around, array, random(points), random(threads))
+
+
+@gp.operator
 def columns(u):
     _globalThreads((u.field_shape[0], 3))
     value = _readTensor(u, _row)
