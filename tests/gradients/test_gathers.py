@@ -286,6 +286,19 @@ def test_slopes_of_neighbours_are_shared():
     assert show(pull(u)[0].node.call.kernel).count("exp(") == 4
 
 
+@gp.operator
+def uneven(u):
+    here, there = _readTensor(u), _readTensor(u, _row, _column + 1, border="wrap")
+    ahead, back = there - here, here - there
+    return ahead * ahead * ahead + 2.0 * _exp(back)
+
+
+def test_differences_the_other_way_round():
+    """One is the negative of the other, which functions that are not even tell apart."""
+    with gp.use_device("reference"):
+        check(uneven, lambda a: (np.roll(a, -1, 1) - a) ** 3 + 2 * np.exp(a - np.roll(a, -1, 1)), random(3, 5))
+
+
 def test_quotient_of_sums(device):
     def expected(a):
         near = [at(a, "wrap", row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]

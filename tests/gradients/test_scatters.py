@@ -35,6 +35,21 @@ def test_table_between_its_points(device):
 
 
 @gp.operator
+def at_one_place(x, table):
+    return _readTensor(table, _convert_int(_readTensor(x))) * 1.99
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("threads", [1, 2, 127, 128])
+def test_all_shares_at_one_place_fit(threads):
+    """As large as the greatest ones, each: their sum has no more bits than the integers that they are added in."""
+    x, table = gp.ScalarField(np.zeros(threads)), gp.ScalarField(np.ones(3))
+    with gp.use_device("reference"):
+        result = gp.grad(lambda t: at_one_place(x, t).sum())(table).numpy()
+    np.testing.assert_allclose(result, [threads * 1.99, 0, 0], rtol=1e-12)
+
+
+@gp.operator
 def conditional(x, table):
     total, value = _var(_convert_double(0)), _readTensor(x)
     with _if(value > 0.7):
