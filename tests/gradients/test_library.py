@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
@@ -100,3 +101,23 @@ def test_weights_of_bins(device: str, f: Callable[[Any], Any]) -> None:
     x = rng.random(7)
     check(f, f, x)
     check_grads(f, (gp.Field(x),), modes=("fwd",))
+
+
+REGIONS = np.array([[1, 1, 0, 3], [3, 1, 2, 3]], np.int32)
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum", "sum_labels", "mean", "variance", "median"])
+@pytest.mark.parametrize("index", [(1, 3, 2), (3, 1), 1, None], ids=str)
+def test_measurements_of_labels(device: str, name: str, index: Any) -> None:
+    x = rng.permutation(np.linspace(0.3, 1.2, 8)).reshape(2, 4)
+    measure, reference = getattr(gp.ndimage, name), getattr(scipy.ndimage, name)
+    labels = gp.ScalarField(REGIONS)
+    check(lambda x: measure(x, labels, index), lambda x: np.asarray(reference(x, REGIONS, index)), x)
+    check_grads(lambda x: measure(x, labels, index), (gp.Field(x),), modes=("fwd",))
+
+
+def test_equal_extremes_of_a_label_share(device: str) -> None:
+    x = gp.ScalarField(np.array([1.0, 3, 3, 3, 2]))
+    labels = gp.ScalarField(np.array([1, 1, 1, 2, 2], np.int32))
+    slope = gp.grad(lambda x: gp.ndimage.maximum(x, labels, (1, 2, 7)).sum())(x)
+    assert slope.numpy().tolist() == [0, 0.5, 0.5, 1, 0]

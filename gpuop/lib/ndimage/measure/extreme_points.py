@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES
@@ -13,10 +16,13 @@ from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.measure.host_results import is_lazy, measured
 from gpuop.lib.ndimage.measure.label_groups import LabelGroups, LabelIndex, index_of
 from gpuop.lib.ndimage.measure.statistics import as_tuples
-from gpuop.ops.elementwise.algebra import astype, where
+from gpuop.ops.elementwise.algebra import apply, astype, where
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.join import stack
 from gpuop.ops.layout.layouts import ravel, reshape
+from gpuop.ops.layout.reorder import take
+from gpuop.ops.reduce.bins import Bins
+from gpuop.ops.reduce.counting import weighed
 from gpuop.ops.sort.keys import key_of, unsigned, value_of
 
 
@@ -65,7 +71,7 @@ def extrema(input: Any, labels: Any = None, index: Any = None) -> Any:
 def _values(input: Field, labels: Field | None, index: LabelIndex, which: str) -> Field:
     groups = _groups(input, labels, index)
     ranks, present = _extremes(groups, which)
-    return groups.chosen(_values_of(ranks, groups.values.type, which), 0, present)
+    return groups.chosen(_values_of(groups, ranks, which), 0, present)
 
 
 def _places(input: Field, labels: Field | None, index: LabelIndex, which: str) -> Field:
@@ -77,7 +83,7 @@ def _places(input: Field, labels: Field | None, index: LabelIndex, which: str) -
 def _extrema(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Field, ...]:
     groups = _groups(input, labels, index)
     ends = {which: _extremes(groups, which) for which in ("minimum", "maximum")}
-    values = [groups.chosen(_values_of(r, groups.values.type, which), 0, p) for which, (r, p) in ends.items()]
+    values = [groups.chosen(_values_of(groups, r, which), 0, p) for which, (r, p) in ends.items()]
     return *values, *(_coordinates(groups, _positions(groups, r, which), p) for which, (r, p) in ends.items())
 
 
@@ -120,14 +126,27 @@ def _extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
     return ranks, present
 
 
-def _values_of(ranks: Field, kind: FieldType, which: str) -> Field:
+def _values_of(groups: LabelGroups, ranks: Field, which: str) -> Field:
     """Return the values of the keys of `_extremes`."""
+    kind = groups.values.type
 
     def value(at: Place, read: Reading) -> Any:
         rank = read.at(ranks, at)
         return value_of(~rank if which == "minimum" else rank, kind)
 
-    return gathered(which, kind.replace(field_shape=ranks.field_shape), [ranks], value, (kind.dtype, which))
+    result = gathered(which, kind.replace(field_shape=ranks.field_shape), [ranks], value, (kind.dtype, which))
+    return with_rule(result, which, [groups.values, groups.places], None, partial(_pushed, groups.bins))
+
+
+def _pushed(bins: Bins, inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]) -> Field | None:
+    """The mean tangent of the points that have the extreme of their group."""
+    (values, places), tangent = inputs, tangents[0]
+    if tangent is None:
+        return None
+    wins = apply("equal", values, take(result, places, 0, mode="clip"))
+    shares = (where(wins, tangent, 0), astype(wins, tangent.dtype))
+    total, count = (weighed("sum_labels", places, each, bins, "float64", runs=True) for each in shares)
+    return astype(apply("divide", total, count), result.dtype)
 
 
 def _positions(groups: LabelGroups, ranks: Field, which: str) -> Field:
