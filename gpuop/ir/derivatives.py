@@ -5,7 +5,6 @@ derivative of the result by that operand:
   an expression of the type of the result: a factor
   an expression of truth values: the result is that operand where it holds, and does not depend on it elsewhere
   ZERO: the result is constant, or constant between steps
-  a `NoDerivative`, which says why there is none.
 `times` multiplies a tangent or a cotangent by it. At kinks: |x| has slope 0 at 0; of equal operands an extreme is the first one.
 """
 
@@ -15,24 +14,17 @@ import math
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from gpuop.base.records import dataclass
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import Const, Expr
+from gpuop.ir.types import DOUBLE
 
 
 class Zero(Enum):
     ZERO = 0
 
 
-@dataclass(frozen=True)
-class NoDerivative:
-    """The reason why an operand has no derivative, and what to do instead, as the second half of a sentence."""
-
-    reason: str
-
-
 ZERO = Zero.ZERO
-Partial = Expr | Zero | NoDerivative
+Partial = Expr | Zero
 Derivative = Callable[[Builder, Sequence[Expr], Expr, int], Partial]
 Unary = Callable[[Builder, Expr, Expr], Expr]  # of the operand and the result
 
@@ -79,11 +71,8 @@ def _zero(b: Builder, args: Sequence[Expr], result: Expr, i: int) -> Partial:
 
 def _of_integers(b: Builder, args: Sequence[Expr], result: Expr, i: int) -> Partial:
     """Results that are integers or truth values are constants; so are operands."""
-    return ZERO if result.type.kind != "f" else NoDerivative("is for integers")
-
-
-def _refused(reason: str) -> Derivative:
-    return lambda b, args, result, i: NoDerivative(reason)
+    assert result.type.kind != "f"
+    return ZERO
 
 
 # --- products, quotients, powers ----------------------------------------------------------------------------------------
@@ -197,6 +186,28 @@ def _atan2(b: Builder, args: Sequence[Expr], result: Expr, i: int) -> Partial:
     return b.apply("div", b.apply("div", other, radius), radius)
 
 
+def _digamma(b: Builder, x: Expr) -> Expr:
+    """ψ(x), the slope of log |Γ(x)|: by the series of Stirling behind a shift, and by the reflection ψ(1 − x) − π·cot(πx) below ½.
+
+    It is made of rows that have derivatives, so that derivatives of any order follow from it.
+    """
+    below = b.apply("lt", x, 0.5)
+    y = b.apply("choose", below, b.apply("sub", 1.0, x), x)
+    shift = 10 if x.type.dtype is DOUBLE else 4
+    total = b.apply("div", 1.0, y)
+    for n in range(1, shift):
+        total = b.apply("add", total, b.apply("div", 1.0, b.apply("add", y, float(n))))
+    z = b.apply("add", y, float(shift))
+    square, series = b.apply("mul", z, z), _number(x, 0.0)
+    for factor in _STIRLING:
+        series = b.apply("div", b.apply("add", series, factor), square)
+    total = b.apply("add", b.apply("add", total, b.apply("div", 0.5, z)), series)
+    psi = b.apply("sub", b.apply("log", z), total)
+    turned = b.apply("choose", below, x, 0.25)  # sin(πx) is not 0 there
+    cotangent = b.apply("div", b.apply("cospi", turned), b.apply("sinpi", turned))
+    return b.apply("sub", psi, b.apply("choose", below, b.apply("mul", cotangent, math.pi), _number(x, 0.0)))
+
+
 # --- piecewise ----------------------------------------------------------------------------------------------------------
 
 
@@ -229,7 +240,7 @@ def _choose(b: Builder, args: Sequence[Expr], result: Expr, i: int) -> Partial:
 # --- the table ----------------------------------------------------------------------------------------------------------
 
 _LN2, _LN10, _PI = math.log(2), math.log(10), math.pi
-_GAMMA = _refused("needs the digamma function, which kernels do not have")
+_STIRLING = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)  # B₂ₙ / 2n, from n = 7 down
 _UNARY: dict[str, Unary] = {
     "sqrt": lambda b, x, r: b.apply("div", 0.5, r),
     "rsqrt": lambda b, x, r: b.apply("mul", b.apply("div", r, x), -0.5),
@@ -256,6 +267,8 @@ _UNARY: dict[str, Unary] = {
     "asinh": _over_root(1.0, lambda b, x: _square_plus(b, x, 1.0)),
     "acosh": _over_root(1.0, lambda b, x: b.apply("mul", b.apply("sub", x, 1.0), b.apply("add", x, 1.0))),
     "atanh": lambda b, x, r: b.apply("div", 1.0, _one_minus_square(b, x)),
+    "lgamma": lambda b, x, r: _digamma(b, x),
+    "tgamma": lambda b, x, r: b.apply("mul", r, _digamma(b, x)),
     "erf": _gauss(2 / math.sqrt(_PI)),
     "erfc": _gauss(-2 / math.sqrt(_PI)),
     "fabs": lambda b, x, r: sign(b, x),
@@ -277,7 +290,6 @@ DERIVATIVES: dict[str, Derivative] = {
     **dict.fromkeys(("hidden", "loaded"), _constants(1.0)),
     **dict.fromkeys(("max", "min", "fmax", "fmin"), _extreme),
     **dict.fromkeys(("fmod", "remainder"), _rest),
-    **dict.fromkeys(("lgamma", "tgamma"), _GAMMA),
     "add": _constants(1.0, 1.0),
     "sub": _constants(1.0, -1.0),
     "mul": _mul,

@@ -17,6 +17,7 @@ from tests.gradients.differences import check
 rng = np.random.default_rng(17)
 STEP = 1e-6
 
+FIRST_ROWS = np.arange(15).reshape(3, 5) < 9
 CASES: dict[str, Callable[[Any], Any]] = {
     "sum of all": lambda x: np.sum(x),
     "mean": lambda x: np.mean(x * x, axis=0),
@@ -24,6 +25,11 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "max of all": lambda x: np.max(x),
     "min": lambda x: np.min(x, axis=1),
     "nanmax": lambda x: np.nanmax(np.where(x > 0.9003, np.nan, x), axis=1),
+    "nanvar": lambda x: np.nanvar(np.where(x > 0.9003, np.nan, x), axis=1),
+    "nanstd of all": lambda x: np.nanstd(np.where(x > 0.9003, np.nan, x)),
+    "var of some": lambda x: np.var(x, axis=0, where=FIRST_ROWS if x.shape == (3, 5) else True),
+    "running maximum": lambda x: np.maximum.accumulate(x, axis=1),
+    "running minimum": lambda x: np.minimum.accumulate(x, axis=0),
     "ptp": lambda x: np.ptp(x, axis=0),
     "prod": lambda x: np.prod(x, axis=0),
     "prod of all": lambda x: np.prod(x),

@@ -36,11 +36,6 @@ def as_numbers(u):
     return _convert_float(_as_int(_readTensor(u)))
 
 
-@gp.operator
-def log_of_gamma(u):
-    return 2 * _lgamma(_readTensor(u))
-
-
 @gp.operator(outputs=lambda u: u.type)
 def greatest(u):
     _atomic_max(_pointerTo(_out0, _column / 2), _readTensor(u))
@@ -64,11 +59,6 @@ FORWARD: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "bits": (bits, f"`bits` {BITS}", "return _as_float(_as_int(_readTensor(u)) + 1)"),
     "bits as numbers": (as_numbers, f"`as_numbers` {BITS}", "return _convert_float(_as_int(_readTensor(u)))"),
     "bits in fields": (lambda u: back(key(u)), f"`back` {BITS}", "return _as_float(_readTensor(k))"),
-    "lgamma": (
-        log_of_gamma,
-        "`log_of_gamma` cannot be differentiated here: the derivative of `_lgamma` needs the digamma function, which kernels",
-        "return 2 * _lgamma(_readTensor(u))",
-    ),
     "atomic maximum": (
         greatest,
         "`greatest` cannot be differentiated here: `_atomic_max` has no derivative: add with `_atomic_add`",

@@ -17,7 +17,7 @@ from gpuop.gradients.kernels.interpolation import between_points
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.dead_code import without_dead_code
-from gpuop.ir.derivatives import ZERO, NoDerivative, partial, plus
+from gpuop.ir.derivatives import ZERO, partial, plus
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.types import Type
 from gpuop.ir.verify import Form, verify
@@ -270,8 +270,6 @@ class Tangents:
         total: ir.Expr | None = None
         for number, tangent in enumerate(tangents):
             slope = ZERO if tangent is None else partial(b, expr.op, expr.args, result, number)
-            if isinstance(slope, NoDerivative):
-                raise self.refused(f"the derivative of `_{expr.op}`", slope.reason, because=True)
             if tangent is not None and slope is not ZERO:
                 total = plus(b, total, slope, tangent)
         return total
@@ -279,15 +277,14 @@ class Tangents:
     def picked(self, b: Builder, expr: ir.Apply, result: ir.Expr, tangents: list[ir.Expr | None]) -> ir.Expr:
         """The tangent of the operand that the result is, whatever the other one is."""
         first = partial(b, expr.op, expr.args, result, len(expr.args) - 2)
-        assert not isinstance(first, NoDerivative) and first is not ZERO
+        assert first is not ZERO
         return b.apply("choose", first, *(self.filled(b, tangent, expr.type) for tangent in tangents))
 
-    def refused(self, construct: str, remedy: str, because: bool = False) -> SemanticError:
+    def refused(self, construct: str, remedy: str) -> SemanticError:
         """The error of a construct that has no derivative, at its line."""
         loc: Loc | None = self.loc or self.source.loc
-        reason = f"{construct} {remedy}; " if because else f"{construct} has no derivative: {remedy}, "
         return SemanticError(
-            f"`{self.source.name}` cannot be differentiated here: {reason}or give the operator a rule with `defjvp` or `defvjp`; "
-            "`gp.stop_gradient` of the argument makes it a constant",
+            f"`{self.source.name}` cannot be differentiated here: {construct} has no derivative: {remedy}, or give the operator a "
+            "rule with `defjvp` or `defvjp`; `gp.stop_gradient` of the argument makes it a constant",
             loc,
         )

@@ -23,7 +23,7 @@ from gpuop.gradients.kernels.shares import Cotangents, Key, Share, conjugate, co
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.derivatives import NoDerivative, Zero, partial, times
+from gpuop.ir.derivatives import Zero, partial, times
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, SMALL_TENSOR, Type
 from gpuop.ir.visit import Copier, blocks, bound, expressions, map_blocks, operands, values, walk, walk_expr
@@ -219,8 +219,6 @@ class _Transposition:
             slope = partial(b, expr.op, expr.args, result, n)
             if isinstance(slope, Zero):
                 continue
-            if isinstance(slope, NoDerivative):
-                raise self.refusal(f"`_{expr.op}` {slope.reason}")
             if slope.type.kind == "b":
                 self.add(arg, replace(bar, guard=(*bar.guard, slope)), bars)
             else:

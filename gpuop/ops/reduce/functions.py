@@ -184,6 +184,8 @@ def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any 
         raise SemanticError(f"{name}: `ddof=` is a number, not {described(ddof)}")
     values = astype(a, "float64") if a.dtype in ("int16", "uint16") else widened(a)
     off = apply("subtract", values, _everywhere(name, _mean(name, values, axis, mask), values, axis))
+    if mask is not None:
+        off = where(mask, off, 0)  # before it is squared: the slope of a NaN would be NaN, though nothing counts it
     parts = (apply("real", off), apply("imag", off)) if off.dtype in COMPLEX_DTYPES else (off,)
     squares = functools.reduce(lambda x, y: x + y, (apply("multiply", part, part) for part in parts))
     if mask is None:
@@ -192,9 +194,7 @@ def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any 
         result = apply("true_divide", total, scalar(divisor, total.dtype) if total.node.dynamic else divisor)
     else:
         left = apply("subtract", reduced("sum", mask, axis), ddof)
-        result = apply(
-            "true_divide", reduced("sum", where(mask, squares, 0), axis), where(apply("greater", left, 0), left, 0)
-        )
+        result = apply("true_divide", reduced("sum", squares, axis), where(apply("greater", left, 0), left, 0))
     return narrowed(apply("sqrt", result) if root else result, a)
 
 
