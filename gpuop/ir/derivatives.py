@@ -198,7 +198,8 @@ def _digamma(b: Builder, x: Expr) -> Expr:
     for n in range(1, shift):
         total = b.apply("add", total, b.apply("div", 1.0, b.apply("add", y, float(n))))
     z = b.apply("add", y, float(shift))
-    square, series = b.apply("mul", z, z), _number(x, 0.0)
+    square = b.apply("mul", z, z)
+    series: Expr = _number(x, 0.0)
     for factor in _STIRLING:
         series = b.apply("div", b.apply("add", series, factor), square)
     total = b.apply("add", b.apply("add", total, b.apply("div", 0.5, z)), series)

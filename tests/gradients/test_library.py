@@ -127,3 +127,30 @@ def test_equal_extremes_of_a_label_share(device: str) -> None:
     labels = gp.ScalarField(np.array([1, 1, 1, 2, 2], np.int32))
     slope = gp.grad(lambda x: gp.ndimage.maximum(x, labels, (1, 2, 7)).sum())(x)
     assert slope.numpy().tolist() == [0, 0.5, 0.5, 1, 0]
+
+
+OF_FOUR_AXES: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: np.sum(x * x, axis=(0, 2)),
+    "max": lambda x: np.max(x, axis=1),
+    "prod": lambda x: np.prod(x, axis=(1, 3)),
+    "cumsum": lambda x: np.cumsum(x * x, axis=1),
+    "cumprod": lambda x: np.cumprod(x, axis=0),
+    "sort": lambda x: np.sort(x, axis=1),
+    "remainder": lambda x: x % 0.7,
+    "inv": lambda x: np.linalg.inv(x + 2 * np.eye(2)),
+    "product": lambda x: x @ x.swapaxes(-1, -2),
+    "median": lambda x: np.median(x, axis=1),
+    "mean and variance": lambda x: (x - x.mean(axis=(0, 1), keepdims=True)) / (x.var(axis=(0, 1), keepdims=True) + 1),
+}
+
+
+@pytest.mark.parametrize("name", OF_FOUR_AXES)
+def test_fields_of_four_axes(name: str) -> None:
+    """Their first axes are one in memory; rules see them apart."""
+    f, a = OF_FOUR_AXES[name], rng.permutation(np.linspace(0.3, 1.2, 24)).reshape(2, 3, 2, 2)
+    with gp.use_device("reference"):
+        check(f, f, a)
+        tangent = rng.standard_normal(a.shape)
+        slope = gp.jvp(f, (gp.Field(a),), (gp.Field(tangent),))[1].numpy()
+    expected = (f(a + STEP * tangent) - f(a - STEP * tangent)) / (2 * STEP)
+    np.testing.assert_allclose(slope, expected, 1e-6, 1e-7)

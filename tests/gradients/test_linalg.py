@@ -109,6 +109,31 @@ def _parts(result: Any) -> Any:
     return result if isinstance(result, tuple) else (result,)
 
 
+LARGE = np.random.default_rng(3).random((2, 3, 40, 36)) - 0.5
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: a @ b.swapaxes(-1, -2),
+        lambda a, b: np.inner(a[0, 0], b[1]),
+        lambda a, b: np.einsum("bij,kj->ibk", a[0], b[1, 2]),
+        lambda a, b: a[0, :, :, :33] @ b[:1, 1, :33],
+    ],
+)
+def test_products_of_large_matrices(reference: None, f: Callable[..., Any]) -> None:
+    """They are multiplied in tiles by groups of threads; their derivatives are such products."""
+    a, b = LARGE, LARGE[:, ::-1] + 0.25
+    (out, pull), weights = gp.vjp(f, gp.Field(a), gp.Field(b)), np.random.default_rng(4).random(f(a, b).shape)
+    by_a, by_b = (bar.numpy() for bar in pull(gp.Field(weights)))
+    tangents = np.random.default_rng(5).random((2, *a.shape))
+    slope = f(tangents[0], b) + f(a, tangents[1])
+    np.testing.assert_allclose(out.numpy(), f(a, b), 1e-12, 1e-12)
+    np.testing.assert_allclose((by_a * tangents[0]).sum() + (by_b * tangents[1]).sum(), (slope * weights).sum(), 1e-10)
+    pushed = gp.jvp(f, (gp.Field(a), gp.Field(b)), tuple(map(gp.Field, tangents)))[1]
+    np.testing.assert_allclose(pushed.numpy(), slope, 1e-11, 1e-11)
+
+
 def test_complex_determinant(reference: None) -> None:
     z = COMPLEX.astype(np.complex64)
     _, pull = gp.vjp(gp.linalg.det, gp.ComplexField(z))

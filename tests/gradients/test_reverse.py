@@ -325,7 +325,9 @@ def test_gamma_functions(device):
     """Their slopes are ψ and Γψ, and the second ones ψ₁ and Γ(ψ² + ψ₁)."""
     x = np.array([0.3, 1.7, 4.5, -1.6])
     u = gp.ScalarField(x)
-    gamma, psi, second = (f(x) for f in (scipy.special.gamma, scipy.special.digamma, lambda x: scipy.special.zeta(2, x)))
+    gamma, psi, second = (
+        f(x) for f in (scipy.special.gamma, scipy.special.digamma, lambda x: scipy.special.zeta(2, x))
+    )
     second[3] = scipy.special.zeta(2, 2.4) + 1 / 1.6**2 + 1 / 0.6**2
     np.testing.assert_allclose(gp.grad(lambda u: gammas(u).sum())(u).numpy(), psi + gamma * psi, 1e-12)
     curved = gp.hvp(lambda u: gammas(u).sum(), (u,), (gp.ScalarField(np.ones(4)),)).numpy()

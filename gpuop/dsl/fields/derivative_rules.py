@@ -25,6 +25,7 @@ derivatives = Registry[Callable[..., Any]](
     {
         "": "gpuop.ops.reduce.derivatives",
         "gradient of a graph": "gpuop.gradients.of_graphs",
+        "elementwise.": "gpuop.ops.elementwise.derivatives",
         "linalg.": "gpuop.lib.linalg.derivatives",
         **dict.fromkeys(("iterate pushed", "iterate pulled"), "gpuop.gradients.iteration"),
     }

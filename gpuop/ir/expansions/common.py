@@ -6,7 +6,7 @@ import math
 
 from gpuop.ir import type_rules
 from gpuop.ir.build import Builder
-from gpuop.ir.expansions.registry import define, expand, floats
+from gpuop.ir.expansions.registry import define, expand, floats, same
 from gpuop.ir.nodes import Expr
 
 
@@ -49,5 +49,7 @@ def radians(b: Builder, x: Expr) -> Expr:
 @define("common", 1, "sign", "-1, ±0 or 1; 0 for NaN")
 def sign(b: Builder, x: Expr) -> Expr:
     (x,) = floats(b, "sign", x)
-    zero = b.apply("choose", b.apply("eq", x, 0), x, 0.0)
+    zero = b.apply(
+        "choose", b.apply("eq", x, 0), b.apply("copysign", same(0.0, x.type), x), 0.0
+    )  # constant, also where it is x
     return b.apply("choose", b.apply("gt", x, 0), 1.0, b.apply("choose", b.apply("lt", x, 0), -1.0, zero))

@@ -169,7 +169,9 @@ def exponential(x: Complex) -> Complex:
     gone, lost = endless & x[0].equals(-math.inf), endless & x[0].equals(math.inf)
     real, imaginary = (x[1].of(direction) * rest * size * rest for direction in ("cos", "sin"))
     real = gone.chosen(0.0, lost.chosen(math.inf, real))
-    return real, gone.of("or", x[1].equals(0.0)).chosen(zero, imaginary)
+    # 0 · inf is 0 on the real axis; other numbers stay as they are there, where the slope is not that of a constant
+    gone = gone.of("or", x[1].equals(0.0) & imaginary.of("ne", imaginary))
+    return real, gone.chosen(zero, imaginary)
 
 
 @_complex("Log", 1, "the natural logarithm of x, whose imaginary part is the angle")
@@ -185,15 +187,17 @@ def logarithm(x: Complex) -> Complex:
 
 @_complex("Sqrt", 1, "√x, of a real part that is not negative")
 def square_root(x: Complex) -> Complex:
+    """On the axes the slopes of its text are those of the function: sizes are chosen by sides, and signs come with their parts."""
     scale, back, _ = _scale(_greater(*x))
-    real, imaginary = x[0] * scale, abs(x[1])
-    root = ((abs(real) + real.of("hypot", imaginary * scale)) * 0.5).of("sqrt")
-    root = root * back
-    other = root.equals(0.0).chosen(0.0, imaginary / (root * 2.0))  # for values that may be too small to scale
-    infinite = imaginary.equals(math.inf)
-    root, other = infinite.chosen(imaginary, root), infinite.chosen(imaginary, other)
+    real = x[0] * scale
     right = real >= 0.0
-    return right.chosen(root, other), right.chosen(other, root).of("copysign", x[1])
+    root = ((right.chosen(real, -real) + real.of("hypot", x[1] * scale)) * 0.5).of("sqrt")
+    root = root * back
+    nothing = x[0].constant(0.0).of("copysign", x[1])
+    other = root.equals(0.0).chosen(nothing, x[1] / (root * 2.0))  # for values that may be too small to scale
+    infinite = abs(x[1]).equals(math.inf)
+    root, other = infinite.chosen(math.inf, root), infinite.chosen(x[1], other)
+    return right.chosen(root, abs(other)), right.chosen(other, root.of("copysign", x[1]))
 
 
 @_complex("Pow", 2, "xʸ: a product where y is a whole number of Python's, else exp(y · log x)")

@@ -102,6 +102,23 @@ def _pushed(push: Callable[..., Any]) -> Callable[..., Field | None]:
     return rule
 
 
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _multiplied(inputs: Inputs, result: Field, tangents: Tangents) -> Field | None:
+    parts = []
+    if tangents[0] is not None:
+        parts.append(_product(tangents[0], inputs[1]))
+    if tangents[1] is not None:
+        parts.append(_product(inputs[0], tangents[1]))
+    return _as(apply("add", *parts) if len(parts) == 2 else parts[0], result) if parts else None
+
+
+def _multiplied_pulled(inputs: Inputs, result: Field, cotangent: Field) -> list[Field]:
+    a, b = inputs
+    return [_as(_product(cotangent, _transposed(b)), a), _as(_product(_transposed(a), cotangent), b)]
+
+
 # --- determinants, inverses, solutions --------------------------------------------------------------------------------
 
 
@@ -347,6 +364,8 @@ _PUSHES: dict[str, Callable[..., Any]] = {
 derivatives.update(
     {
         **{f"linalg.{name}": _pushed(push) for name, push in _PUSHES.items()},
+        "linalg.matmul pushed": _multiplied,
+        "linalg.matmul pulled": _multiplied_pulled,
         "linalg.inv pulled": _inv_pulled,
         "linalg.solve pushed": _solved,
         "linalg.solve pulled": _solved_pulled,

@@ -9,6 +9,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.precisions import exactly
@@ -73,7 +74,9 @@ def _matrices(a: Field, b: Field) -> Field:
         )
         raise ArgumentError(message) from None
     dtype = common_dtype((a, b))
-    return tiled(a, b, a.type.replace(field_shape=(*batch, a.field_shape[-2], b.field_shape[-1]), dtype=dtype), dtype)
+    out = a.type.replace(field_shape=(*batch, a.field_shape[-2], b.field_shape[-1]), dtype=dtype)
+    pull, push = Late("linalg.matmul pulled"), Late("linalg.matmul pushed")
+    return with_rule(tiled(a, b, out, dtype), "matmul", [a, b], pull, push)
 
 
 @takes_arrays("a", "b")

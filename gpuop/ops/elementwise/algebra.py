@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, written_out
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
+from gpuop.dsl.fields.derivative_rules import Late, with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.fields.from_arrays import host_array
@@ -69,6 +70,15 @@ BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
 ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
 INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, lambda dtype: "uint8", "biu")
 
+# dtypes of results whose derivatives are rules (`derivatives.py`), not those of the text
+HOLOMORPHIC = (
+    "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "reciprocal", "power", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+    "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
+)  # fmt: skip
+RULED: dict[str, Collection[str]] = {
+    **dict.fromkeys(HOLOMORPHIC, COMPLEX_DTYPES),
+    **dict.fromkeys(("logaddexp", "logaddexp2", "remainder"), FLOATS),
+}
 WIDER = ("int32", "int64", "uint64", "float32", "float64")  # dtypes in the order of their ranges
 RULES = {
     "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
@@ -83,7 +93,17 @@ def apply(name: str, *operands: Operand) -> Field:
     Raises:
         SemanticError: incompatible shapes, or types that the function does not take.
     """
-    return cached_call(name, operands, _applied)
+    result: Field = cached_call(name, operands, _applied)
+    return _with_slopes(name, operands, result) if name in RULED else result
+
+
+def _with_slopes(name: str, operands: Sequence[Operand], result: Field) -> Field:
+    """The result of a function whose derivatives are a rule, outside of the cache, which has graphs alone."""
+    if result.dtype not in RULED[name]:
+        return result
+    constants = tuple(None if isinstance(each, Field) else each for each in operands)
+    fields = [each for each in operands if isinstance(each, Field)]
+    return with_rule(result, name, fields, None, Late("elementwise.pushed", (name, constants)))
 
 
 def _applied(name: str, *operands: Operand) -> Field:

@@ -306,7 +306,7 @@ def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any, dtype: 
         slope = (y1 - y0) / (x1 - x0)
         on_line = slope * (own - x0) + y0
         on_line = k._where(on_line == on_line, on_line, slope * (own - x1) + y1)  # as NumPy beside infinities
-        on_line = k._where((own == x0) | (y0 == y1), y0, on_line)
+        on_line = k._where((on_line != on_line) & ((own == x0) | (y0 == y1)), y0, on_line)
         first, last, end = (as_dtype(k._readTensor(row, n)) for row, n in ((fp, 0), (fp, count - 1), (xp, count - 1)))
         before, behind = (
             own_end if number is None else as_dtype(number) for own_end, number in ((first, left), (last, right))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import ArgumentError, SemanticError, UnsupportedError
+from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS
@@ -254,7 +255,9 @@ def sinc(x: Any) -> Field:
     """numpy.sinc."""
     field = a_field("sinc", x)
     angle = apply("multiply", widened(field), float(np.pi))
-    return narrowed(where(apply("equal", angle, 0), 1.0, apply("divide", apply("sin", angle), angle)), field)
+    zero, square = apply("equal", angle, 0), apply("multiply", angle, angle)
+    near = 1 - square * (1 / 6 - square / 120)  # 1, with the derivatives that it has there
+    return narrowed(where(zero, near, apply("divide", apply("sin", angle), where(zero, 1, angle))), field)
 
 
 def divmod_of(x: Operand, y: Operand) -> tuple[Field, Field]:
@@ -267,4 +270,7 @@ def modf(x: Operand) -> tuple[Field, Field]:
     number = widened(x) if isinstance(x, Field) else x
     whole = apply("trunc", number)
     rest = where(apply("isinf", number), 0.0, apply("subtract", number, whole))
-    return narrowed(apply("copysign", rest, number), x), narrowed(whole, x)
+    signed = narrowed(apply("copysign", rest, number), x)
+    if isinstance(x, Field):  # also of whole numbers, whose rest has no sign
+        with_rule(signed, "modf", [x], None, lambda inputs, result, tangents: tangents[0])
+    return signed, narrowed(whole, x)
