@@ -13,8 +13,10 @@ from gpuop.dsl.fields.field import Field
 from gpuop.ir.monoids import MONOIDS
 from gpuop.ops.elementwise import numpy_functions
 from gpuop.ops.elementwise.algebra import astype
-from gpuop.ops.layout.axes import a_field
+from gpuop.ops.layout.axes import a_field, numbered, of_field
+from gpuop.ops.layout.layouts import ravel
 from gpuop.ops.reduce import row_products
+from gpuop.ops.reduce.derivatives import with_running_rule
 from gpuop.ops.reduce.functions import called
 from gpuop.ops.scan.scans import cumprod, cumsum, scan
 from gpuop.ops.select import choices
@@ -50,7 +52,9 @@ def _accumulate(name: str, array: Any, axis: Any = 0, dtype: Any = None, out: An
     if kind.kind == "c":
         raise SemanticError(f"{name}.accumulate does not take {kind} fields: complex numbers have no order")
     identity = MONOIDS["min" if name == "minimum" else "max"].identity(field.type.element)
-    return scan(numpy_functions.TABLE[name][1], field, identity, axis)
+    field, axis = (ravel(field), 0) if axis is None else (field, numbered(axis, *of_field(field)))
+    result = scan(numpy_functions.TABLE[name][1], field, identity, axis)
+    return with_running_rule(name, result, field, axis) if kind.kind == "f" else result
 
 
 def _outer(name: str, A: Any, B: Any, /) -> Field:

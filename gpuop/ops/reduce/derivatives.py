@@ -93,7 +93,13 @@ def with_scan_rule(name: str, result: Field, field: Field, axis: int, scan: Call
         return with_rule(result, "cumsum", [field], partial(_scan_pulled, axis, scan), partial(_scan_pushed, scan))
     if name != "prod":
         return result
-    return with_rule(result, "cumprod", [field], None, partial(_pairs_pushed, axis))
+    return with_rule(result, "cumprod", [field], None, partial(_pairs_pushed, axis, _product))
+
+
+def with_running_rule(name: str, result: Field, field: Field, axis: int) -> Field:
+    """The running extremes along an axis, with their rule."""
+    pairs = partial(_extreme, name)
+    return with_rule(result, f"{name}.accumulate", [field], None, partial(_pairs_pushed, axis, pairs))
 
 
 def _scan_pulled(
@@ -110,6 +116,15 @@ def _scan_pushed(
     return None if tangent is None else scan(tangent)
 
 
-def _pairs_pushed(axis: int, inputs: Sequence[Field], result: Field, tangents: Tangents) -> Field | None:
+def _extreme(name: str, a: Fields, b: Fields) -> Fields:
+    """The extreme of two values, and the tangent of the first one that is it."""
+    (x, s), (y, t) = a, b
+    value = apply(name, x, y)
+    return value, where(apply("equal", value, x), s, t)
+
+
+def _pairs_pushed(
+    axis: int, pairs: Callable[[Fields, Fields], Fields], inputs: Sequence[Field], result: Field, tangents: Tangents
+) -> Field | None:
     (tangent,) = tangents
-    return None if tangent is None else doubled_together((inputs[0], tangent), axis, _product)[1]
+    return None if tangent is None else doubled_together((inputs[0], tangent), axis, pairs)[1]
