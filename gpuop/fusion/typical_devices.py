@@ -6,12 +6,12 @@ Decisions by these times are the same on all devices of a kind, without a device
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.config import config
-from gpuop.fusion.report.kernel_time import duration, moved
+from gpuop.fusion.report.kernel_time import duration, least_apart, least_recorded, moved
 from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
 from gpuop.ir.device_model import LAUNCH, MODELS, WEIGHTS, DeviceFacts, DeviceModel
 from gpuop.ir.kernel import Kernel
@@ -20,6 +20,8 @@ from gpuop.passes.lowering_cache import cached_on_disk, suited
 from gpuop.passes.resolve_target import resolve_target
 
 PREDICTED = DiskMemo[float]("predicted", float, float)
+RECORDED = DiskMemo[float]("recorded", float, float)
+APART = DiskMemo[float]("apart", float, float)
 
 
 def _facts(model: DeviceModel) -> DeviceFacts:
@@ -47,6 +49,18 @@ def least(kernel: Kernel, target: Target) -> float:
     """The least time of a kernel: a launch, and the time to move its bytes."""
     facts = FACTS[target.device]
     return facts.launch + facts.moving(moved(kernel))
+
+
+def apart(kernel: Kernel, clusters: Sequence[Sequence[Kernel]], enough: float, target: Target) -> float:
+    """A lower bound of the time of several kernels in the place of one, as of `least_apart`."""
+    facts = FACTS[target.device]
+    make: Callable[[], float] = lambda: least_apart(clusters, moved(kernel), enough, target, facts)  # noqa: E731
+    return cached_on_disk(APART, kernel, target, make)
+
+
+def recorded(kernel: Kernel, target: Target) -> float:
+    """A lower bound of the time of one kernel or several that compute the same, without lowering them."""
+    return cached_on_disk(RECORDED, kernel, target, lambda: least_recorded(kernel, target, FACTS[target.device]))
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ kernel is left in these parts if they are much faster. Times are predicted for a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, product
@@ -25,10 +25,11 @@ from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program, network_of
 from gpuop.fusion.register_split import Piece, Spliced, Splitting
 from gpuop.fusion.schedule_choice import recompute_ratio
-from gpuop.fusion.typical_devices import least, predicted
-from gpuop.ir.device_model import CHEAP, SLOWER_THAN_CUT, SLOWER_THAN_PARTS
+from gpuop.fusion.typical_devices import apart, least, predicted, recorded
+from gpuop.ir.device_model import CHEAP, POSSIBLY_SLOWER, SLOWER_THAN_CUT, SLOWER_THAN_PARTS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
+from gpuop.ir.text import content
 from gpuop.passes.coarsening_factor import is_small
 from gpuop.passes.lowering_cache import suited
 from gpuop.passes.resolve_target import resolve_target
@@ -45,6 +46,7 @@ class Parting:
 
     def __init__(self, program: Program, limits: Limits, spliced: Spliced) -> None:
         self.program, self.limits, self.spliced = program, limits, spliced
+        self._equal: dict[str, Kernel] = {}
 
     def severed(self, pieces: Iterable[Piece]) -> Severed:
         """Pairs of operators of one piece to keep in separate kernels, with reasons."""
@@ -61,8 +63,10 @@ class Parting:
         why = self._why(piece, kernel, target, others) if 2 <= len(numbers) <= MOST_OPERATORS else ""
         if not why:
             return {}
-        seconds, at_least = predicted(kernel, target), self._at_least(kernel, numbers, target)
-        if seconds <= SLOWER_THAN_PARTS * at_least:
+        seconds = predicted(kernel, target)
+        if seconds <= SLOWER_THAN_PARTS * self._moving(kernel, numbers, target):
+            return {}
+        if self._lower_bound(numbers, others, seconds / POSSIBLY_SLOWER, target) >= seconds / POSSIBLY_SLOWER:
             return {}
         parts = self._parts(piece, others, target)
         ratio = seconds / sum(self._more(part, piece, others, target) for part in parts)
@@ -72,11 +76,42 @@ class Parting:
         pairs = (pair for a, b in combinations(parts, 2) for pair in product(a, b))
         return {(min(a.number, b.number), max(a.number, b.number)): reason for a, b in pairs}
 
-    def _at_least(self, kernel: Kernel, numbers: Iterable[int], target: Target) -> float:
-        """A lower bound, without lowering, of the time of a kernel's parts; staged kernels may have as few as two."""
+    def _moving(self, kernel: Kernel, numbers: Iterable[int], target: Target) -> float:
+        """The least time to move the bytes of a kernel's parts; staged kernels may have as few as two."""
         if kernel.intermediates:
             return 2 * least(kernel, target)
         return sum(least(self._recorded[n].fusible, target) for n in numbers)
+
+    def _lower_bound(self, numbers: Set[int], others: Iterable[Piece], enough: float, target: Target) -> float:
+        """A lower bound of the time of operators in any kernels, from what they compute; 0 where other kernels do so too.
+
+        They are lowered one by one, or as registers join them, only if the recorded kernel of all does not show enough.
+        """
+        if not all(numbers.isdisjoint(_computed(each)) for each in others):
+            return 0.0
+        ops = [self._recorded[n] for n in sorted(numbers)]
+        kernel = self._kernel(ops)  # in which nothing is recomputed
+        bound = recorded(kernel, target)
+        return bound if bound >= enough else max(bound, self._of_operators(kernel, ops, enough, target))
+
+    def _of_operators(self, kernel: Kernel, ops: Sequence[Op], enough: float, target: Target) -> float:
+        groups = Groups(self.program, self.limits)
+        parts = _merged(groups, ops, (pair for pair in _pairs(ops) if _in_registers(*pair)))
+        lowered = {part[0].number: self._kernel(part) for part in parts}
+        if any(part.intermediates for part in lowered.values()):
+            return 0.0
+        readers = ((a, b) for a, b in _pairs(ops) if set(a.outputs).isdisjoint(b.inputs))
+        clusters = [
+            [self._kernel(each), *(lowered[op.number] for op in each if op.number in lowered)]
+            for each in _merged(groups, ops, readers)
+        ]
+        return apart(kernel, clusters, enough, target)
+
+    def _kernel(self, ops: Sequence[Op]) -> Kernel:
+        """The kernel of fused operators, the same one for equal ones, as steps of an iteration are."""
+        kernel = self._apart.whole(ops).kernel
+        assert isinstance(kernel, Kernel)
+        return self._equal.setdefault(content(kernel), kernel)
 
     def _why(self, piece: Piece, kernel: Kernel, target: Target, others: Sequence[Piece]) -> str:
         """The possible cause of a slow fusion, as the start of a reason; empty if there is none."""
@@ -177,6 +212,15 @@ def _pairs(ops: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
     pairs = list(combinations(ops, 2))
     yield from ((a, b) for a, b in pairs if not set(a.outputs).isdisjoint(b.inputs))
     yield from ((a, b) for a, b in pairs if not set(a.inputs).isdisjoint(b.inputs))
+
+
+def _merged(groups: Groups, ops: Sequence[Op], pairs: Iterable[tuple[Op, Op]]) -> list[list[Op]]:
+    """The operators in groups, after those of pairs have been merged where rules allow it."""
+    for pair in pairs:
+        a, b = (groups.of[op.number] for op in pair)
+        if a != b and refuse(groups, a, b) is None:
+            groups.merge(a, b)
+    return [list(groups.members[n]) for n in sorted({groups.of[op.number] for op in ops})]
 
 
 _obstacles: WeakKeys[Op, str] = WeakKeys()

@@ -44,6 +44,7 @@ REPEATED_READ = (
 )
 SHARED_BY_THREADS = 8.0  # operations on values that all threads share cost so many times less
 SLOWER_THAN_PARTS = 1.3  # least ratio of the fused time to that of the parts of a kernel, from which on they stay
+POSSIBLY_SLOWER = 1.6  # the same to a lower bound of the parts, which leaves out accesses and what threads share
 SLOWER_THAN_CUT = 1.05  # the same for a kernel that one of its operators keeps from vectors
 
 

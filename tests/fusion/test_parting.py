@@ -156,6 +156,44 @@ def test_stages_in_two_kernels_are_the_same_bits(case: str, device: str) -> None
     fused(lambda: {"result": build(gp.ScalarField(values))})
 
 
+@gp.operator
+def diffused(u):
+    c = _readTensor(u)
+    slopes = [_readTensor(u, _row + i, _column + j) - c for i, j in ((-1, 0), (1, 0), (0, -1), (0, 1))]
+    return c + 0.2 * sum(d * _exp(-d * d) for d in slopes)
+
+
+def energy(u, steps):
+    for _ in range(steps):
+        u = diffused(u)
+    return (u * u).sum()
+
+
+def test_parts_that_cannot_be_much_faster_are_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of four steps is lowered as a whole: what it computes anyway takes most of its time."""
+    timed: list[Kernel] = []
+    monkeypatch.setattr(unfuse, "predicted", lambda kernel, target: timed.append(kernel) or predicted(kernel, target))
+    u = gp.ScalarField(np.zeros((1024, 1024), np.float32))
+    what = program([gp.grad(lambda u: energy(u, 4))(u).node])
+    (launch,) = plan(what, True, limits_ahead(target_named("opencl:cpu"))).launches
+    assert [kernel is launch.kernel for kernel in timed] == [True]
+
+
+@pytest.mark.parametrize("case", STAGED)
+def test_lower_bounds_are_no_longer_than_any_parts(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the whole kernel, from its recorded form and from its operators: as parts are taken the best ones, or all apart."""
+    bounds: list[float] = []
+    for name in ("recorded", "apart"):
+        bound = getattr(typical_devices, name)
+        monkeypatch.setattr(unfuse, name, lambda *args, bound=bound: bounds.append(bound(*args)) or bounds[-1])
+    monkeypatch.setattr(unfuse, "POSSIBLY_SLOWER", 0.01)
+    what, target = program([staged(case)[0].node]), target_named("opencl:cpu")
+    plans = [plan(what, optimize, limits_ahead(target)) for optimize in (True, False)]
+    times = [sum(predicted(launch.kernel, target) for launch in each.launches) for each in plans]
+    assert len(plans[0].launches) > 1 and len(bounds) > 1
+    assert max(bounds[:2]) <= min(times)
+
+
 def test_kernels_whose_time_was_predicted_are_those_that_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of planning share kernels, and compilation goes on from the form whose work was counted: no pass runs twice."""
     timed: list[object] = []

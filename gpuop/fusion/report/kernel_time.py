@@ -6,6 +6,9 @@ other wholly. What threads do is counted in the kernel that will run, so a metho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from gpuop.fusion.report.workload import (
     ACCESS,
     ATOMIC,
@@ -16,8 +19,10 @@ from gpuop.fusion.report.workload import (
     VECTOR,
     Counts,
     Workload,
+    recorded_work,
     workload,
 )
+from gpuop.ir.analysis.size import size
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.device_model import BARRIER_WAIT, DEPENDENT_CHAIN, MODELS, SHARED_BY_LANES, DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel
@@ -50,14 +55,58 @@ def _rounded(facts: DeviceFacts, moving: float, computing: float, sharp: float) 
     return float(facts.launch + (moving**sharp + computing**sharp) ** (1 / sharp))
 
 
+def least_recorded(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    """A lower bound of the seconds of one kernel, or several, that compute what a recorded kernel does."""
+    return _rounded(facts, facts.moving(moved(kernel)), _once(kernel, target, facts), MODELS[target.device].sharpness)
+
+
+def least_apart(
+    clusters: Sequence[Sequence[Kernel]], nbytes: int, enough: float, target: Target, facts: DeviceFacts
+) -> float:
+    """A lower bound of the seconds of several kernels that move so many bytes in all; one that is `enough` ends the search.
+
+    Moving and computing are two sides of a triangle, so their sums for all kernels bound the sum of the third sides.
+
+    Args:
+        clusters: a kernel, and those in whose place it might be: these are lowered, and what they compute alike counts once.
+    """
+    seconds = [_once(together, target, facts) for together, *_ in clusters]
+    for number, cluster in sorted(enumerate(clusters), key=lambda at: size(at[1][0].body)):
+        if (bound := _moving_too(nbytes, sum(seconds), target, facts)) >= enough:
+            return bound
+        seconds[number] = max(seconds[number], _computing_alike(*cluster, target=target, facts=facts))
+    return _moving_too(nbytes, sum(seconds), target, facts)
+
+
+def _moving_too(nbytes: int, computing: float, target: Target, facts: DeviceFacts) -> float:
+    """The seconds of two launches that move and compute so much in all."""
+    return facts.launch + _rounded(facts, facts.moving(nbytes), computing, MODELS[target.device].sharpness)
+
+
+def _computing_alike(together: Kernel, *parts: Kernel, target: Target, facts: DeviceFacts) -> float:
+    """The least seconds of what kernels compute that might be one, without lowering that one."""
+    shared = {
+        part: replace(workload(part, target), scalars=Counts(float)) for part in parts
+    }  # threads of one share them
+    seconds = sum(computing(work, target, facts) for work in shared.values())
+    if len(parts) == 1:
+        return seconds
+    return seconds - max(0.0, sum(_once(part, target, facts) for part in parts) - _once(together, target, facts))
+
+
+def _once(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    """The seconds of what the points of a recorded kernel need, computed once."""
+    return computing(recorded_work(kernel, target), target, facts)
+
+
 def _duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
     work, model = workload(kernel, target), MODELS[target.device]
     lines = (work.lanes[FAR] + work.scalars[FAR]) * work.threads * model.line
-    moving, computing = facts.moving(moved(kernel) + lines), _computing(work, target, facts)
-    return _rounded(facts, moving, computing, model.sharpness)
+    moving = facts.moving(moved(kernel) + lines)
+    return _rounded(facts, moving, computing(work, target, facts), model.sharpness)
 
 
-def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
+def computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
     """Seconds of what threads do; fewer than a device has lanes take as long as those."""
     model = MODELS[target.device]
     operation = facts.seconds(VECTOR if work.vectors and target.device == "cpu" else OPERATION)

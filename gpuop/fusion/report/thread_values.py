@@ -96,7 +96,7 @@ class ThreadValues:
         match expr:
             case ir.Ref(var=var):
                 return self.strides.get(var)
-            case ir.Load():
+            case ir.Load() | ir.Read():
                 return None
             case ir.Index(kind=kind, axis=axis):
                 return int(axis == "column" and kind in ("global", "local"))

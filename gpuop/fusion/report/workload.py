@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from functools import lru_cache
 
 from gpuop.base.config import config
@@ -15,8 +16,9 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.ops import OPS
 from gpuop.ir.target import Target
 from gpuop.ir.types import BOOL, DOUBLE
-from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
-from gpuop.passes.pipeline import unguarded
+from gpuop.ir.visit import Copier, blocks, operands, values, walk, walk_expr
+from gpuop.passes.pipeline import unguarded, unscheduled
+from gpuop.passes.simplify import simplify
 
 OPERATION, ACCESS, NEIGHBOUR, FAR, ATOMIC, BARRIER = "operation", "access", "neighbour", "far", "atomic", "barrier"
 VECTOR = "vector operation"  # of a lane of an explicit vector, which a CPU compiler leaves as it is
@@ -63,6 +65,33 @@ def _workload(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> W
     count = _Count(ThreadValues(lowered), target.device == "cpu", vectors)
     count.block(lowered.body, 1.0)
     return Workload(lowered.domain.threads, vectors, count.lanes, count.scalars)
+
+
+def recorded_work(kernel: Kernel, target: Target) -> Workload:
+    """The work for each point of a recorded kernel, far from edges: every operation once, and no access, as threads share those."""
+    return _recorded_work(kernel, target, config.generating)
+
+
+@lru_cache(maxsize=64)
+def _recorded_work(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> Workload:
+    ready = unscheduled(kernel, target)
+    inside = simplify(replace(ready, body=_AtCentre(ready).copy()))
+    count = _Count(ThreadValues(inside), target.device == "cpu", False)
+    count.block(inside.body, 1.0)
+    return Workload(ready.domain.threads, True, count.lanes, defaultdict(float))
+
+
+class _AtCentre(Copier):
+    """Copies the body of a kernel for the point in the middle of its grid: what depends on positions alone is a number."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel.body)
+        self.domain = kernel.domain
+
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Index) and expr.kind == "global":
+            return ir.Const(self.domain.extent(expr.axis) // 2 + expr.offset, expr.type)
+        return super().expr(expr)
 
 
 class _Count:
