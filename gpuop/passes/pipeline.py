@@ -10,6 +10,7 @@ from itertools import takewhile
 from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
 from gpuop.base.records import dataclass
+from gpuop.ir.analysis.stages import stages
 from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
@@ -148,10 +149,13 @@ def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
         return after, reason
     missing, why = _unproved(after), ""
     if missing:
-        apart = tuple(_run(rest, plain))
-        users = {(each.does, each.memory.hint) for each in _unproved(apart)}  # accesses that the user's body has itself
+        parts = [tuple(_run(rest, part)) for part in stages(plain)]  # as one kernel many stages are huge
+        users = {
+            (each.does, each.memory.hint) for part in parts for each in _unproved(part)
+        }  # of the user's body itself
         why = next((str(each) for each in missing if (each.does, each.memory.hint) not in users), "")
-        after = apart if why else after
+        if why:
+            after = parts[0] if len(parts) == 1 else tuple(_run(rest, plain))
     _outside[ready, how] = why
     return after, why
 

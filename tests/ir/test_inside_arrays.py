@@ -184,6 +184,26 @@ def test_a_schedule_that_is_not_shown_to_be_inside_is_not_taken(monkeypatch: pyt
         np.testing.assert_array_equal(result.numpy(), scipy_ndimage.sobel(x[1:], 1, mode="wrap"))
 
 
+@gp.operator
+def looked_up(f, table):
+    near = _readTensor(f, _row - 1, _column) + _readTensor(f, _row + 1, _column) + _readTensor(f, _row, _column - 1)
+    return near + _readTensor(table, _convert_int(_readTensor(f)) % 5, border="unchecked")
+
+
+def test_own_accesses_of_many_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own accesses are looked for in each stage, not in all of them inlined, which takes as long as 4 ** stages."""
+    f, table = field(96, 128), field(9)
+    for _ in range(3):
+        f = looked_up(f, table)
+    (launch,) = plan(program([f.node]), limits=Limits(target=GPU)).launches
+    inlined: list[Kernel] = []
+    monkeypatch.setattr(schedules, "without_intermediates", lambda kernel: inlined.append(kernel) or kernel)
+    assert len(launch.kernel.intermediates) == 2
+    assert unproved(before_vectors(launch.kernel))
+    assert not not_inside(launch.kernel, GPU)
+    assert not inlined
+
+
 @pytest.mark.parametrize("rows", [35, 36])
 def test_quotients_of_strips_round_down(rows):
     """Strips of four rows, of which 288 are in the middle of a tile, 32 a row; a turn takes 256 of them.
