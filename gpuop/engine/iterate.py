@@ -41,7 +41,7 @@ def iterate(
             host, which waits for it.
         every: the number of iterations before each test of the condition.
         checkpoints: for gradients, the most values of `u` in memory at a time: reverse mode computes the others again from those,
-            in the order that takes the fewest iterations (of 1,000 with 20 each runs 2.7 times more). By default all of them if
+            in the order that takes the fewest iterations (of 1,000 with 20 each runs 1.7 times more). By default all of them if
             they take less than a tenth of the device's memory, else √iterations. Results are the same bits.
 
     Returns:

@@ -213,11 +213,6 @@ def _identity(kernel: Launchable) -> str:
 
 def _key(kernel: Launchable) -> object:
     if isinstance(kernel, Reversal):
-        return _key(kernel.forward), _key_of(kernel.back), kernel.checkpoints
+        return kernel.forward.key, kernel.back.key, kernel.checkpoints
     assert isinstance(kernel, Iteration)
-    parts = (kernel.turn, kernel.until)
-    return [_key_of(part) for part in parts if part is not None], kernel.times, kernel.every
-
-
-def _key_of(part: Part) -> object:
-    return part.program.key, sorted(part.positions.items())
+    return kernel.key

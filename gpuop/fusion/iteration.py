@@ -13,6 +13,7 @@ from typing import ClassVar
 from gpuop.base.records import dataclass
 from gpuop.fusion.binomial_checkpoints import recomputed
 from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.launch import PlannedLaunch
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
 from gpuop.ir.device_model import CACHED_STATES
@@ -25,6 +26,11 @@ class Part:
 
     program: Program
     positions: dict[int, int]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for parts that do the same with equal inputs."""
+        return self.program.key, tuple(sorted(self.positions.items()))
 
     def plan(self, limits: Limits) -> Plan:
         return _plan_of(self.program, limits)
@@ -53,6 +59,11 @@ class Iteration(Launchable):
     @property
     def acts(self) -> bool:
         return any(op.kernel.acts for part in parts(self) for op in part.program.ops)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for iterations that do the same with equal inputs."""
+        return (*(part.key for part in parts(self)), self.times, self.every)
 
     def runs(self, limits: Limits) -> list[tuple[Part, int]]:
         """The parts, each with how often it runs at most; without `times` as for one iteration."""
@@ -132,17 +143,20 @@ class Reversal(Launchable):
     def acts(self) -> bool:
         return self.forward.acts or any(op.kernel.acts for op in self.back.program.ops)
 
-    @property
-    def again(self) -> int:
-        """The number of iterations that are computed again; without `times`, or `checkpoints`, with all states kept."""
-        times = self.forward.times or 1
-        return recomputed(times, self.checkpoints or times)
+    def again(self, begun: bool) -> int:
+        """The number of iterations that are computed again; without `times`, or `checkpoints`, with all states kept.
 
-    def runs(self, limits: Limits) -> list[tuple[Part, int]]:
+        Args:
+            begun: whether the iteration itself keeps the first states.
+        """
+        times = self.forward.times or 1
+        return recomputed(times, self.checkpoints or times) - (times - 1) * begun
+
+    def runs(self, limits: Limits, begun: bool = False) -> list[tuple[Part, int]]:
         """As of an iteration."""
         times = self.forward.times or 1
         counting = self.forward.runs(limits) if self.forward.until is not None else []
-        return [*counting, *self.forward.advances(self.again, limits), (self.back, times)]
+        return [*counting, *self.forward.advances(self.again(begun), limits), (self.back, times)]
 
 
 Repeating = (Iteration, Reversal)
@@ -150,6 +164,33 @@ Repeating = (Iteration, Reversal)
 
 def parts(kernel: Iteration) -> tuple[Part, ...]:
     return (kernel.turn,) if kernel.until is None else (kernel.turn, kernel.until)
+
+
+def swept(plan: Plan) -> dict[int, int]:
+    """The iterations of a known number of turns that are gone back through, on the same values, each with that launch."""
+    result: dict[int, int] = {}
+    for number, step in enumerate(plan.launches):
+        forward = step.kernel.forward if isinstance(step.kernel, Reversal) else None
+        if forward is None or forward.until is not None:
+            continue
+        for before, other in enumerate(plan.launches[:number]):
+            same = isinstance(other.kernel, Iteration) and other.kernel.key == forward.key
+            if same and before not in result and other.inputs == step.inputs[: len(other.inputs)]:
+                result[before] = number
+                break
+    return result
+
+
+def repetitions(plan: Plan, launch: PlannedLaunch) -> list[tuple[Part, int]]:
+    """The parts that a launch repeats, each with how often it runs at most."""
+    if isinstance(launch.kernel, Reversal):
+        return launch.kernel.runs(plan.limits, is_begun(plan, launch))
+    return launch.kernel.runs(plan.limits) if isinstance(launch.kernel, Iteration) else []
+
+
+def is_begun(plan: Plan, launch: PlannedLaunch) -> bool:
+    """Return whether the iteration that a launch goes back through keeps the first states."""
+    return any(plan.launches[number] is launch for number in swept(plan).values())
 
 
 def kernels(plan: Plan) -> Iterator[Kernel]:
@@ -171,7 +212,7 @@ def launches(plan: Plan, where: str = "") -> int:
     total = 0
     for launch in plan.launches:
         if isinstance(launch.kernel, Repeating):
-            for part, runs in launch.kernel.runs(plan.limits):
+            for part, runs in repetitions(plan, launch):
                 total += runs * launches(part.plan(plan.limits), where) if runs else 0
         else:
             total += launch.kernel.where == where

@@ -23,7 +23,7 @@ class CompiledPlan(Protocol):
 
     plan: Plan
 
-    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch: ...
+    def bind(self, number: int, values: dict[int, Argument]) -> Launch: ...
 
 
 class CompiledIteration:

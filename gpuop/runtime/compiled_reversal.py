@@ -61,14 +61,26 @@ class CompiledReversal:
             most = times if fits else isqrt(times - 1) + 1
         return min(most, times)
 
-    def bind(self, arguments: Sequence[Argument]) -> Launch:
-        """Return a launch of the whole with these inputs and outputs; it waits if a condition ends the iterations."""
-        bound = _BoundReversal(self, list(arguments))
+    def begin(self, arguments: Sequence[Argument]) -> tuple[BoundReversal, Launch]:
+        """Return a launch of the iteration itself with these inputs and outputs, which leaves states for the way back."""
+        forward = self.kernel.forward
+        bound = BoundReversal(self, arguments[: len(forward.inputs)])
+        return bound, Launch((partial(bound.sweep, arguments[len(forward.inputs) :]),), bound.adjust)
+
+    def bind(self, arguments: Sequence[Argument], begun: BoundReversal | None = None) -> Launch:
+        """Return a launch of the whole with these inputs and outputs; it waits if a condition ends the iterations.
+
+        Args:
+            begun: the same with the iteration's inputs, whose states are there.
+        """
+        bound = begun or BoundReversal(self, ())
+        bound.go_back(arguments)
         return Launch((bound.run,), bound.adjust)
 
 
 FIRST, LAST = 0, -3  # the first states are the first checkpoint; what went back to them is the result
 TURNS = -1, -2  # places that are used in turn
+ENDS = -4  # the states after the last iteration
 
 
 class _Places:
@@ -111,43 +123,77 @@ class _Part:
         return [*(call for number in steps for call in self.prepared.bind(number, values).parts), *copies]
 
 
-class _BoundReversal:
-    """The memory of a reversal, and the launches that are bound to it."""
+class BoundReversal:
+    """The memory of a reversal, and the launches that are bound to it.
 
-    def __init__(self, compiled: CompiledReversal, arguments: list[Argument]) -> None:
+    Args:
+        inputs: those of the iteration.
+    """
+
+    def __init__(self, compiled: CompiledReversal, inputs: Sequence[Argument]) -> None:
         self.compiled, self.kernel, self.backend = compiled, compiled.kernel, compiled.backend
-        backend, forward, back = self.backend, self.kernel.forward, self.kernel.written
-        inputs = len(self.kernel.inputs)
-        self.inputs, states = arguments[:inputs], len(forward.outputs)
-        self.states = _Places(backend, forward.written, {FIRST: self.inputs[:states]})
-        bars = {FIRST: self.inputs[inputs - len(back) :], LAST: arguments[inputs:]}
-        self.bars = _Places(backend, back, bars)
+        backend, forward = self.backend, self.kernel.forward
+        self.inputs = list(inputs)
+        self.states = _Places(backend, forward.written, {FIRST: self.inputs[: len(forward.outputs)]})
         bodies = compiled.bodies.items()
         self.turns = {n: _Part(backend, compiled.parts[n], body, True) for n, body in bodies}
-        self.back = _Part(backend, self.kernel.back, compiled.back, True)
         self.until = None
         if forward.until is not None and compiled.until is not None:
             self.until = _Part(backend, forward.until, compiled.until, False)
         self.launches: BoundedCache[tuple[Any, ...], Calls] = BoundedCache(MOST_BOUND)
+        self.ready: int | None = None  # the place of the states before the last iteration, when checkpoints are kept
+
+    def go_back(self, arguments: Sequence[Argument]) -> None:
+        """Bind the way back to the inputs and outputs."""
+        inputs, back = len(self.kernel.inputs), self.kernel.written
+        self.inputs[:] = arguments[:inputs]
+        self.states.memory[FIRST] = self.inputs[: len(self.kernel.forward.outputs)]
+        bars = {FIRST: self.inputs[inputs - len(back) :], LAST: list(arguments[inputs:])}
+        self.bars = _Places(self.backend, back, bars)
+        self.back = _Part(self.backend, self.kernel.back, self.compiled.back, True)
 
     def adjust(self, position: int, scalars: Argument) -> None:
         """Set a by-value argument of later runs."""
         self.inputs[position] = scalars
         self.launches.clear()
 
+    def sweep(self, outputs: Sequence[Argument]) -> None:
+        """Run the iterations once, to the outputs, and keep the first checkpoints."""
+        self.ready, self.states.memory[ENDS] = None, list(outputs)
+        times = self.kernel.forward.times
+        assert times is not None
+        place = FIRST
+
+        def launched() -> Iterator[Calls]:
+            nonlocal place
+            for action in actions(times, self.compiled.checkpoints(times)):
+                for iterations, target in self._steps(action.source, action.iterations, action.target):
+                    yield self._turn(iterations, place, target)
+                    place = target
+                if action.target is None:
+                    break
+            yield self._turn(1, place, ENDS)
+
+        self.backend.launch(chain.from_iterable(launched()))
+        self.ready = place
+
     def run(self) -> None:
         times = self.kernel.forward.times if self.until is None else self._counted(self.until)
         assert times is not None
-        self.backend.launch(chain.from_iterable(self._calls(times)))
+        ready, self.ready = self.ready, None  # checkpoints have other states afterwards
+        self.backend.launch(chain.from_iterable(self._calls(times, ready)))
 
-    def _calls(self, times: int) -> Iterator[Calls]:
-        """Return the launches, in their order."""
+    def _calls(self, times: int, ready: int | None) -> Iterator[Calls]:
+        """Return the launches, in their order; without those of the first sweep if that is done."""
         bars = FIRST
         for action in actions(times, self.compiled.checkpoints(times)):
-            place = action.source
-            for iterations, target in self._steps(place, action.iterations, action.target):
+            if ready is not None and action.target is not None:
+                continue
+            place = action.source if ready is None else ready
+            for iterations, target in self._steps(place, action.iterations, action.target) if ready is None else ():
                 yield self._turn(iterations, place, target)
                 place = target
+            ready = None
             if action.target is None:
                 times -= 1
                 target = _other(bars) if times else LAST
@@ -167,12 +213,12 @@ class _BoundReversal:
     def _turn(self, iterations: int, place: int, target: int) -> Calls:
         return self.launches.find(
             (iterations, place, target),
-            lambda: self.turns[iterations].bound(self._with(place, FIRST), self.states[target]),
+            lambda: self.turns[iterations].bound(self._with(place), self.states[target]),
         )
 
-    def _with(self, place: int, bars: int) -> list[Argument]:
+    def _with(self, place: int, bars: int | None = None) -> list[Argument]:
         """Return the inputs with the states, and what goes back, of other places."""
-        states, back = self.states[place], self.bars[bars]
+        states, back = self.states[place], [] if bars is None else self.bars[bars]
         return [*states, *self.inputs[len(states) : len(self.inputs) - len(back)], *back]
 
     def _counted(self, until: _Part) -> int:
@@ -191,7 +237,7 @@ class _BoundReversal:
     def _ends(self, until: _Part, place: int) -> bool:
         """Return whether the condition holds for the states; waits."""
         (output,) = until.part.program.results
-        self.backend.launch(self.launches.find(("until", place), lambda: until.bound(self._with(place, FIRST))))
+        self.backend.launch(self.launches.find(("until", place), lambda: until.bound(self._with(place))))
         return bool(download(until.part.program.types[output], until.memory[output], self.backend))
 
 

@@ -13,7 +13,7 @@ from gpuop.base.config import config
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.buffers import allocation
-from gpuop.fusion.iteration import Iteration, Reversal
+from gpuop.fusion.iteration import Iteration, Reversal, swept
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.report.explain import explain
@@ -56,6 +56,7 @@ class Prepared:
         spare: such memory.
         once: number of launches with the same results at each evaluation; they come first.
         lists: the launches of kernels for runs with all memory, by queue.
+        swept: iterations whose states the way back through them needs, each with that, by the numbers of their launches.
     """
 
     def __init__(self, backend: Backend, plan: Plan) -> None:
@@ -76,6 +77,7 @@ class Prepared:
         last = {value: n for n, values in enumerate(used) for value in values if value not in results}
         done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step
         self.begun = [step.begun for step in plan.launches]
+        self.swept = swept(plan)
         self.spare: list[dict[int, Buffer]] = []
         self.once = sum(step.rate is Rate.ONCE for step in plan.launches)
         computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}
@@ -159,15 +161,21 @@ class Prepared:
                 return None
         raise AssertionError(f"no plan launches {step.kernel}")
 
-    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
-        """Return a launch of a step with these values."""
+    def bind(self, number: int, values: dict[int, Argument]) -> Launch:
+        """Return a launch of a step with these values; an iteration leaves there what goes back through it."""
         step, program = self.plan.launches[number], self.programs[number]
         arguments = [*self.arguments[number](values)]
         if isinstance(step.kernel, HostFunction):
             return _bind_host(step.kernel, arguments, self.backend)
         if isinstance(step.kernel, DeviceFunction):
             return _bind_library(step.kernel, arguments, self.backend)
-        if isinstance(program, Repeated):
+        if number in self.swept:
+            back: CompiledReversal = self.programs[self.swept[number]]
+            values[~self.swept[number]], launch = back.begin(arguments)
+            return launch
+        if isinstance(program, CompiledReversal):
+            return program.bind(arguments, values.pop(~number, None))
+        if isinstance(program, CompiledIteration):
             return program.bind(arguments)
         launch, copies = self.backend.bind(program, arguments), self._beginnings(number, values)
         return Launch((*copies, *launch.parts), launch.adjust) if copies else launch
@@ -182,7 +190,7 @@ class Prepared:
         """Return a part that copies a frame of a sensor to a buffer."""
         return partial(self.backend.write, buffer, planes)
 
-    def _once(self, number: int, values: Mapping[int, Argument]) -> None:
+    def _once(self, number: int, values: dict[int, Argument]) -> None:
         if not self.kernels[number]:
             self.backend.launch(self.bind(number, values).parts)
         else:

@@ -12,6 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.fusion.binomial_checkpoints import actions, recomputed
+from gpuop.fusion.iteration import swept
 from gpuop.runtime.devices import current
 
 rng = np.random.default_rng(18)
@@ -127,18 +128,39 @@ def test_memory_and_iterations_of_a_thousand(monkeypatch: pytest.MonkeyPatch) ->
             return empty(kind)
 
         u = gp.Field(rng.random((3, 5)))
-        gradient = gp.grad(lambda u: gp.iterate(slower, u, times=1000, checkpoints=20).sum())(u)
+        total, gradient = gp.value_and_grad(lambda u: gp.iterate(slower, u, times=1000, checkpoints=20).sum())(u)
         monkeypatch.setattr(backend, "empty", noted)
         with gp.profile() as times:
-            result = gradient.numpy()
+            total, result = gp.evaluate(total, gradient)
+            result = result.numpy()
     slope, x = 1.0, u.numpy()
     for _ in range(1000):
         slope, x = slope * (1 - 0.03 * x * x), x - 0.01 * x * x * x
+    np.testing.assert_allclose(total.numpy(), x.sum(), 1e-12)
     np.testing.assert_allclose(result, slope, 1e-10)
-    # 19 checkpoints besides the argument, two states and two cotangents that take turns, the first cotangent and the result
-    assert shapes.count((3, 5)) <= 19 + 2 + 2 + 2
+    # 19 checkpoints besides the argument, two states and two cotangents that take turns; the first cotangent, and both results
+    assert shapes.count((3, 5)) <= 19 + 2 + 2 + 3
     counts = {row.name: row.count for row in times.rows}
-    assert (counts["slower"], counts["adjoint_of_slower"]) == (2747, 1000)
+    # of these 1,000 are the function itself, which leaves the first checkpoints: 1,748 iterations are computed again
+    assert (counts["slower"], counts["adjoint_of_slower"]) == (2748, 1000)
+
+
+def test_states_that_the_function_left_are_used_once(device: str) -> None:
+    """In a graph the function of constants runs once, and the way back at every step, after others have overwritten checkpoints."""
+    start, weights = rng.random((2, 4))
+    with gp.ComputeGraph() as graph:
+        u, scale = gp.Field(start), gp.Field(np.ones(()))
+        scale.next = scale * 2
+        loss = lambda u: (gp.iterate(slower, u, times=9, checkpoints=2) ** 2 * gp.Field(weights)).sum() * scale  # noqa: E731
+        graph.probe(gp.grad(loss)(u), "slope")
+    expected, x = 2 * weights, start
+    for _ in range(9):
+        expected, x = expected * (1 - 0.03 * x * x), x - 0.01 * x * x * x
+    expected = expected * x
+    assert len(swept(graph.plan)) == 1
+    for step in range(3):
+        np.testing.assert_allclose(graph.read("slope"), expected * 2**step, 1e-13)
+        graph.step()
 
 
 def test_until_a_condition_holds(device: str) -> None:

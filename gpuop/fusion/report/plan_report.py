@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuop.fusion.buffers import allocation
 from gpuop.fusion.intermediates import staged
-from gpuop.fusion.iteration import Iteration, Repeating, Reversal, launches
+from gpuop.fusion.iteration import Iteration, Repeating, Reversal, is_begun, launches, repetitions
 from gpuop.fusion.kernel_statistics import operations, points_of_thread, registers
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Apart, Plan
@@ -70,7 +70,7 @@ def report(
     kernels = [_kernel(plan, n, launch, names, makers, target) for n, launch in enumerate(plan.launches, 1)]
     for each, launch in zip(kernels, plan.launches, strict=True):
         if isinstance(launch.kernel, Repeating):
-            each["repeats"] = _repeats(launch.kernel, plan, target, device)
+            each["repeats"] = _repeats(launch, launch.kernel, plan, target, device)
         each["predictions"] = _predictions(launch.kernel, target, device)
     return {
         "kernels": kernels,
@@ -243,7 +243,7 @@ def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:
     if isinstance(launch.kernel, Repeating):
         kernel = launch.kernel
         forward = kernel.forward if isinstance(kernel, Reversal) else kernel
-        runs = kernel.runs(plan.limits)
+        runs = repetitions(plan, launch)
         return sum(n * _moved_by(part.plan(plan.limits)) for part, n in runs if n and part is not forward.until)
     return sum(plan.program.types[v].nbytes for v in (*launch.inputs, *launch.outputs))
 
@@ -252,16 +252,22 @@ def _moved_by(turn: Plan) -> int:
     return sum(moved_bytes(turn, inner) for inner in turn.launches)
 
 
-def _repeats(kernel: Iteration | Reversal, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
+def _repeats(
+    launch: PlannedLaunch,
+    kernel: Iteration | Reversal,
+    plan: Plan,
+    target: Target | None,
+    device: DeviceFacts | None,
+) -> Facts:
     forward, back = (kernel.forward, kernel) if isinstance(kernel, Reversal) else (kernel, None)
     every = forward.every if forward.until is not None else None
     part, count = forward.together(plan.limits)
     turn = report(part.plan(plan.limits), None, target, device)
-    way = None if back is None else _way_back(back, plan, target, device)
+    way = None if back is None else _way_back(back, is_begun(plan, launch), plan, target, device)
     return {"times": forward.times, "every": every, "together": count, "turn": turn, "back": way}
 
 
-def _way_back(kernel: Reversal, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
+def _way_back(kernel: Reversal, begun: bool, plan: Plan, target: Target | None, device: DeviceFacts | None) -> Facts:
     """A gradient through an iteration.
 
     Returns:
@@ -271,7 +277,7 @@ def _way_back(kernel: Reversal, plan: Plan, target: Target | None, device: Devic
     return {
         "checkpoints": kernel.checkpoints,
         "state_bytes": sum(param.type.nbytes for param in kernel.forward.written),
-        "again": kernel.again,
+        "again": kernel.again(begun),
         "turn": report(kernel.back.plan(plan.limits), None, target, device),
     }
 

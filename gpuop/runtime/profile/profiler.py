@@ -150,10 +150,10 @@ class InstrumentedPlan(Prepared):
         """Begin a range for a launch in the vendor's tools, and return the function that ends it."""
         return bool
 
-    def _once(self, number: int, values: Mapping[int, Argument]) -> None:
+    def _once(self, number: int, values: dict[int, Argument]) -> None:
         self.backend.launch(self.bind(number, values).parts)
 
-    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
+    def bind(self, number: int, values: dict[int, Argument]) -> Launch:
         launch = super().bind(number, values)
         wait = self.backend.synchronize if self.waits(self.plan.launches[number].kernel) else bool
         starts: list[tuple[float, Part]] = []
