@@ -76,8 +76,7 @@ class Prepared:
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in results}
         done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step
-        self.begun = [step.begun for step in plan.launches]
-        self.swept = swept(plan)
+        self.begun, self.swept = [step.begun for step in plan.launches], swept(plan)
         self.spare: list[dict[int, Buffer]] = []
         self.once = sum(step.rate is Rate.ONCE for step in plan.launches)
         computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}

@@ -269,6 +269,27 @@ def test_what_explain_says() -> None:
     assert facts["kernel_count"] == 1 + 2747 + 1000
 
 
+def test_only_wanted_cotangents_go_back() -> None:
+    """A captured value whose gradient nobody wants has none, and a state that does not matter none either."""
+
+    def slopes(argnums: Any) -> int:
+        def energy(u: Any, v: Any, speed: Any) -> Any:
+            ended = gp.iterate(lambda u, v, w: (*step(u, v, speed), w * u), (u, v, u), times=20, checkpoints=2)
+            return ended[1].sum()
+
+        @gp.pipeline
+        def program(u: Any, v: Any, speed: Any) -> Any:
+            fields = gp.Field(u), gp.Field(v), gp.Field(speed)
+            return gp.grad(energy, argnums)(*fields)
+
+        with gp.use_device("reference"):
+            facts = json.loads(program.explain(*rng.random((2, 6)), np.float64(0.4).reshape(()), format="json"))
+        (back,) = [kernel for kernel in facts["kernels"] if kernel["repeats"] and kernel["repeats"]["back"]]
+        return len(back["outputs"])
+
+    assert [slopes(0), slopes((0, 1)), slopes((1, 2))] == [2, 2, 3]
+
+
 def test_other_numbers_of_checkpoints_are_refused() -> None:
     u = gp.Field(rng.random(4))
     for wrong in (0, -1, 1.5, "all"):
