@@ -64,8 +64,6 @@ def plan(
     """
     layouts = {**layouts, **program.layouts}
     program = settled(program, limits.choices)
-    if program.dynamic and (limits.target is None or limits.target.vector_length == 1):
-        limits = replace(limits, target=None)  # stages are for grids that are known, but on CPUs
     program, spread = with_elements(program) if optimize else (program, frozenset())
     pieces, apart = _kernels(program, limits, layouts, optimize)
     launches = [_launched(piece, spread, limits.pin, layouts, program.dynamic) for piece in pieces]

@@ -32,6 +32,11 @@ class Extents:
     grids: Mapping[FieldParam | None, Names]
 
     @property
+    def of_rows(self) -> frozenset[str]:
+        """Those that rows of fields are long."""
+        return frozenset(names[-1] for param, names in self.grids.items() if param is not None and names and names[-1])
+
+    @property
     def most(self) -> Mapping[str, int]:
         """The extents that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
         *others, _ = self.grids[None] or ("",)
@@ -77,12 +82,17 @@ def extents_of(kernel: Kernel) -> Extents:
 
 
 def resized(
-    kernel: Kernel, extents: Extents, values: Mapping[str, int], most: Mapping[str, int] = MappingProxyType({})
+    kernel: Kernel,
+    extents: Extents,
+    values: Mapping[str, int],
+    most: Mapping[str, int] = MappingProxyType({}),
+    aligned: bool = False,
 ) -> Kernel:
     """The kernel with other values of the extents that have names, which it then has as `named`.
 
     Args:
         most: the greatest values that the kernel is for; none are greater than these if left out.
+        aligned: whether all arrays of users begin where any access is aligned.
     """
 
     def shape(names: Names, old: Shape) -> Shape:
@@ -94,6 +104,7 @@ def resized(
         if param is not None
     }
     alike = {param: planar if in_planes(kernel, param) else interleaved for param, _ in kernel.layouts}
+    behind = 0 if aligned else None
     return replace(
         kernel,
         inputs=tuple(fields[param] for param in kernel.inputs),
@@ -104,7 +115,9 @@ def resized(
         ),
         body=_Resizing(kernel, extents, fields).copy(),
         domain=replace(kernel.domain, shape=shape(extents.grids[None], kernel.domain.shape)),
-        layouts=tuple((fields[param], make(fields[param].type)) for param, make in alike.items()),
+        layouts=tuple(
+            (fields[param], replace(make(fields[param].type), behind=behind)) for param, make in alike.items()
+        ),
         dynamic=frozenset(),
         extents=(),
         named=tuple((param and fields[param], names) for param, names in extents.grids.items()),

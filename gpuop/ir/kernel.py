@@ -129,6 +129,7 @@ class Kernel(Launchable):
         most: the greatest values of those extents that the kernel is for, by name.
         large: such a kernel is for outputs that CPUs write past their caches.
         per_thread: points per thread along each axis, if extents are arguments and `points` is set.
+        together: the threads along each axis that have these points together, which are whole work-groups; None for one each.
         looked: line at which Python read extents while recording; they may have become constants.
         called: for a library operator, the user line of the first recording, which its statements carry; later calls reuse it.
     """
@@ -152,6 +153,7 @@ class Kernel(Launchable):
     most: tuple[tuple[str, int], ...] = ()
     large: bool = False
     per_thread: Shape | None = None
+    together: Shape | None = None
     looked: Loc | None = None
     called: Loc | None = None
 

@@ -6,7 +6,7 @@ same result at the ends of the range, for all extents together and for each by i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,9 +29,11 @@ from gpuop.passes.pipeline import lower, lowering, unscheduled
 from gpuop.passes.schedules import methods as schedules
 
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
+TILES = 4  # the number of these that are too few for tiles; two points are for coarsened threads
 # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
 PARTS = (1, 2, 8)
 PARTS_ANYWHERE = (2, 1, 8)  # of integers with the bounds of the whole range: fewer products wrap in a half
+IN_ACCESS = 4  # columns that GPUs access at once, where rows are so many times as long: such kernels are others
 KEPT = 256
 NOWHERE = Domain(Shape())
 PINNED, WHOLE = "its schedule is pinned", "its tail threads run too"  # whatever its extents
@@ -47,7 +49,7 @@ class Opened:
         lowered: that kernel in printable form; None where another process has lowered it.
         values: the extents, in the order of the arguments.
         grid: the grid of its points, with these extents.
-        per_thread: the points of a thread along each axis, as `Kernel.per_thread`.
+        per_thread, together: the points of a thread along each axis, and the threads that share them, as of `Kernel`.
         least, most: the ends of the range of each of `values`.
         reason: the reason why it is compiled for each size, as the end of a sentence.
         outside: True if that is so for these extents, and not for others.
@@ -59,6 +61,7 @@ class Opened:
     values: tuple[int, ...] = ()
     grid: Domain = NOWHERE
     per_thread: Shape | None = None
+    together: Shape | None = None
     least: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
     reason: str = ""
@@ -69,27 +72,39 @@ class Opened:
         """The threads that are launched for `grid`."""
         if self.per_thread is None:
             return self.grid
-        shape = Shape(*(-(-n // each) for n, each in zip(self.grid.shape, self.per_thread, strict=True)))
-        return Domain(shape, self.grid.elements)
+        together = self.together or (1,) * len(self.grid.shape)
+        each = zip(self.grid.shape, self.per_thread, together, strict=True)
+        return Domain(Shape(*(-(-n // points) * threads for n, points, threads in each)), self.grid.elements)
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenRange:
-    """The kernel for all extents of a range; an empty range where there is none."""
+    """The kernel for all extents of a range; an empty range where there is none.
+
+    Attributes:
+        elements: the elements of a tensor that threads compute one by one, as a schedule may have it.
+    """
 
     least: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
     per_thread: Shape | None = None
+    together: Shape | None = None
+    elements: int = 1
     kernel: Kernel | None = None
     lowered: Kernel | None = None
 
 
+def _written(of: _OpenRange) -> list[Any]:
+    return [of.least, of.most, of.per_thread, of.together, of.elements]
+
+
 def _read(facts: list[Any]) -> _OpenRange:
-    least, most, per_thread = facts
-    return _OpenRange(tuple(least), tuple(most), None if per_thread is None else Shape(per_thread))
+    least, most, per_thread, together, elements = facts
+    shared = None if together is None else Shape(together)
+    return _OpenRange(tuple(least), tuple(most), None if per_thread is None else Shape(per_thread), shared, elements)
 
 
-RANGES = DiskMemo("range", lambda open_range: [open_range.least, open_range.most, open_range.per_thread], _read)
+RANGES = DiskMemo("range", _written, _read)
 _ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
 _openings: BoundedCache[object, Opened] = BoundedCache(64)  # by the kernel itself: planning and generating ask for it
 
@@ -114,11 +129,11 @@ def _opened(kernel: Kernel, target: Target, streamed: bool) -> Opened:
     extents, reason, outside = extents_of(kernel), "", ""
     values = tuple(extents.values.values())
     has_buffers = kernel.intermediates and target.vector_length > 1  # no thread computes them anew wherever it reads
-    for pin in (None,) if has_buffers else (None, Pin(schedules.PLAIN)):
+    for pin, unit in _variants(kernel, target, extents, bool(has_buffers)):
         open_ = replace(kernel, pin=pin, large=large)
-        greatest = resized(open_, extents, _most(extents))
+        greatest = resized(open_, extents, _most(extents, unit), aligned=unit > 1)
         key = content(greatest)
-        open_range = _ranges.find((key, target, lowering()), partial(_range, open_, target, extents, greatest))
+        open_range = _ranges.find((key, target, lowering()), partial(_range, open_, target, extents, greatest, unit))
         if open_range.kernel is None:
             reason = reason or "what its threads do depends on its extents"
         elif outside := _outside(open_range, values):
@@ -126,9 +141,29 @@ def _opened(kernel: Kernel, target: Target, streamed: bool) -> Opened:
         else:
             lowered = open_range.kernel, open_range.lowered
             return Opened(
-                key, *lowered, values, kernel.domain, open_range.per_thread, open_range.least, open_range.most
+                key,
+                *lowered,
+                values,
+                replace(kernel.domain, elements=open_range.elements),
+                open_range.per_thread,
+                open_range.together,
+                open_range.least,
+                open_range.most,
             )
     return Opened(reason=reason, outside=bool(outside))
+
+
+def _variants(kernel: Kernel, target: Target, extents: Extents, has_buffers: bool) -> Iterator[tuple[Pin | None, int]]:
+    """The schedules to try, with numbers that the lengths of rows are multiples of."""
+    rows = [extents.values[name] for name in extents.of_rows]
+    begins = all(layout.behind == 0 for _, layout in kernel.layouts)
+    if target.widening == "unrolled" and begins and not any(n % IN_ACCESS for n in rows):
+        whole = resized(kernel, extents, _most(extents, IN_ACCESS), aligned=True)
+        if schedules.choice(unscheduled(whole, target)) is not None:
+            yield None, IN_ACCESS
+    yield None, 1
+    if not has_buffers:
+        yield Pin(schedules.PLAIN), 1
 
 
 def key_of(kernel: Kernel) -> str:
@@ -175,46 +210,52 @@ def _outside(open_range: _OpenRange, values: Iterable[int]) -> str:
     return f"an extent is {n}, not within {least} to {most}" if most else ""
 
 
-def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -> _OpenRange:
+def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel, unit: int) -> _OpenRange:
     """The range of a kernel; `greatest` is its key on disk, as it contains all that the range depends on."""
-    open_range = cached_on_disk(RANGES, greatest, target, partial(_widest, kernel, target, extents))
+    open_range = cached_on_disk(RANGES, greatest, target, partial(_widest, kernel, target, extents, unit))
     if not open_range.most:
         return open_range
-    return replace(open_range, kernel=resized(kernel, extents, dict(zip(extents.values, open_range.most, strict=True))))
+    most = dict(zip(extents.values, open_range.most, strict=True))
+    return replace(open_range, kernel=resized(kernel, extents, most, aligned=unit > 1))
 
 
-def _widest(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
-    """The widest range for which lowering gives the same kernel.
+def _widest(kernel: Kernel, target: Target, extents: Extents, unit: int) -> _OpenRange:
+    """The widest range for which lowering gives the same kernel, of extents whose rows are multiples of `unit`.
 
     Where no range does, integers may have other bounds at its ends than in between, as products that wrap at the greatest extents
     alone: lowering then takes those of the whole range everywhere. Text of bounds that are the same anyway is better.
     """
     ranges = (*((part, False) for part in PARTS), *((part, True) for part in PARTS_ANYWHERE))
-    return next(filter(None, (_of_part(kernel, target, extents, *each) for each in ranges)), _OpenRange())
+    return next(filter(None, (_of_part(kernel, target, extents, unit, *each) for each in ranges)), _OpenRange())
 
 
-def _of_part(kernel: Kernel, target: Target, extents: Extents, part: int, anywhere: bool) -> _OpenRange | None:
+def _of_part(
+    kernel: Kernel, target: Target, extents: Extents, unit: int, part: int, anywhere: bool
+) -> _OpenRange | None:
     """The range up to a part of the extents that may be; None where lowering gives other kernels at its ends.
 
     Args:
         anywhere: whether integers have the bounds of the whole range at each of its ends.
     """
-    most = _most(extents, part)
-    largest = _lowered(resized(kernel, extents, most), target)
+    most = _most(extents, unit, part)
+    largest = _lowered(resized(kernel, extents, most, aligned=unit > 1), target)
     if largest is None:
         return None
     result = identity(largest)
 
     def is_same(least: Mapping[str, int]) -> bool:
-        ends = (resized(kernel, extents, end, most if anywhere else end) for end in _ends(most, least))
+        of_all = most if anywhere else {}
+        ends = (resized(kernel, extents, end, of_all, unit > 1) for end in _ends(most, least))
         return all(other is not None and identity(other) == result for other in (_lowered(end, target) for end in ends))
 
-    for number in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
-        least = {name: number + k for k, name in enumerate(most)}
+    few = 0 if largest.per_thread is None else 1 if largest.together is None else TILES
+    for number in LEAST[few:]:
+        least = _least(extents, unit, number)
         if is_same(least):
             both = number == LEAST[0] and len(most) == 2 and is_same({n: 2 * number + 1 - k for n, k in least.items()})
             ends = [number] * 2 if both else least.values()  # each of two may have the least, as two chunks of a row
-            return _OpenRange(tuple(ends), tuple(most.values()), largest.per_thread, lowered=largest)
+            threads = largest.per_thread, largest.together, largest.domain.elements
+            return _OpenRange(tuple(ends), tuple(most.values()), *threads, lowered=largest)
     return None
 
 
@@ -224,9 +265,20 @@ def _lowered(kernel: Kernel, target: Target) -> Kernel | None:
     return lower(kernel, target) if is_stored else None
 
 
-def _most(extents: Extents, part: int = 1) -> dict[str, int]:
+def _most(extents: Extents, unit: int = 1, part: int = 1) -> dict[str, int]:
     """The upper end of the range: a different extent for each name, since equal extents have a meaning."""
-    return {name: n // part - k for k, (name, n) in enumerate(extents.most.items())}
+    units = {name: unit if name in extents.of_rows else 1 for name in extents.values}
+    return {name: (n // part // units[name] - k) * units[name] for k, (name, n) in enumerate(extents.most.items())}
+
+
+def _least(extents: Extents, unit: int, number: int) -> dict[str, int]:
+    """The lower end, likewise: about a number."""
+    rows = extents.of_rows if unit > 1 else frozenset[str]()
+    count = len(extents.values)
+    return {
+        name: (-(-number // unit) + count + k) * unit if name in rows else number + k
+        for k, name in enumerate(extents.values)
+    }
 
 
 def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> list[Mapping[str, int]]:

@@ -310,7 +310,9 @@ class Printer(Statements):
         along = self.kernel.domain.axes.index(axis)
         if not self.extents or not self.named[None][along]:
             return str(self.kernel.domain.extent(axis))
-        return f"({self.shape(None)[along]} - 1) / {self.per_thread[along]} + 1"
+        parts = f"({self.shape(None)[along]} - 1) / {self.per_thread[along]} + 1"
+        many = self.kernel.together[along] if self.kernel.together is not None else 1
+        return parts if many == 1 else f"({parts}) * {many}"
 
     def group_positions(self) -> None:
         """Position of this thread in its work-group, and of its group, as far as they are used."""

@@ -267,7 +267,9 @@ class Packing:
         shape = sized.grid.shape
         ones = (1,) * (3 - len(shape))
         per_thread = (*ones, *(sized.per_thread or (1,) * len(shape)))
-        counts = zip((*ones, *shape), per_thread, (sized.grid.elements, 1, 1), source.group[::-1], strict=True)
+        together = (*ones, *(sized.together or (1,) * len(shape)))
+        times = (sized.grid.elements * together[0], *together[1:])
+        counts = zip((*ones, *shape), per_thread, times, source.group[::-1], strict=True)
         return [open_number(n, self.sizes, each, times, multiple) for n, each, times, multiple in counts][::-1]
 
     def parameters(self, params: Sequence[FieldParam]) -> list[Any]:

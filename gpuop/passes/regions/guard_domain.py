@@ -27,7 +27,8 @@ def guard_domain(kernel: Kernel) -> Kernel:
     test = b.all_of(
         b.apply("lt", ir.Index("global", axis), ir.Index("global_size", axis))
         for axis, size in zip(ir.GRID_AXES, kernel.work_group, strict=True)
-        if not kernel.whole and (kernel.domain.extent(axis) % size or (kernel.is_open(axis) and size > 1))
+        if not kernel.whole
+        and (kernel.domain.extent(axis) % size or (kernel.is_open(axis) and size > 1 and not kernel.together))
     )
     if test is None:
         return kernel

@@ -45,6 +45,7 @@ FREE_LOCAL = 22528  # bytes of local memory up to which occupancy and cache do n
 FREE_OF_POINTS = 2 * FREE_LOCAL  # the same where elements alternate in memory: small tiles read more lines
 CACHED = 5.0  # cost of a byte from the cache, in operations; each 16 KiB of local memory above these add as much
 FAR = 12.0  # cost of a byte from a layer that no other thread of the group reads, in operations
+TYPICAL = 1 << 21  # points of a grid with extents as arguments
 STORED = 16.0  # cost of a byte from memory, in operations
 
 
@@ -87,7 +88,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     for rows, columns in shapes if len(domain.shape) > 1 else [(1, n) for n in COLUMNS]:
         tiles = Tiles(chain, rows, columns, tall, LANES, wide)
         if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
-            groups = domain.threads / (rows * columns)
+            groups = (TYPICAL if kernel.named else domain.threads) / (rows * columns)
             read = CACHED * tiles.bytes_read * (1 + max(0, tiles.nbytes - free) / 16384)
             costs[rows, columns] = (tiles.cost + read) * max(1.0, busy / groups)
     best = sorted(costs, key=lambda shape: (costs[shape], shape))
@@ -146,8 +147,9 @@ def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
     extents = []
     for axis, size, reach in zip(("row", "column"), (tiles.rows, tiles.columns), far, strict=True):
         step = tiles.tall if axis == "row" else tiles.lanes
-        extents.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
+        is_one = kernel.domain.extent(axis) <= size and not kernel.is_open(axis)
+        extents.append(size if is_one else max(size, -(-reach // step) * step))
     return extents[0], extents[1]
 
 
-TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, legalize, apply)
+TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, legalize, apply, open=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
@@ -36,7 +37,7 @@ class TileKernel:
         source, tiles, axes = self.source, self.tiles, self.frame.axes
         shape = [*source.domain.shape[: -len(axes)], *(self.groups[axis] for axis in axes)]
         shape[-1] *= THREADS
-        shown, what = "x".join(map(str, source.domain.shape)), "words" if source.packed else "points"
+        shown, what = "x".join(shown_extents(source)), "words" if source.packed else "points"
         head: list[ir.Stmt] = [ir.Comment(f"{tiles.rows}x{tiles.columns} of {shown} {what}")]
         for axis in axes:
             b = collector(head, hint=f"first_{axis}", temporary=False)
@@ -50,21 +51,30 @@ class TileKernel:
         domain = Domain(Shape(*shape), source.domain.elements)
         statements = (*tables, *map(ir.Declare, tiles.arrays.values()), *head, *body)
         group, points = Shape(1, 1, THREADS), source.domain.shape
-        return replace(source, domain=domain, body=statements, group=group, points=points, intermediates=())
+        before = (1,) * (len(points) - len(axes))
+        per_thread = Shape(*before, *(self.frame.size[axis] for axis in axes))
+        together = Shape(*(1 for _ in points[:-1]), THREADS)
+        tiled = replace(source, domain=domain, body=statements, group=group, points=points, intermediates=())
+        return replace(tiled, per_thread=per_thread, together=together) if source.named else tiled
 
     def _interior(self, out: list[ir.Stmt]) -> ir.Expr | None:
-        tests: list[tuple[str, str, int]] = []
-        for axis, (low, high) in self._reach().items():
-            size = self.frame.size[axis]
-            begin, end = -(-low // size), (self.source.domain.extent(axis) - high) // size
-            if begin >= end:
-                return None
-            tests += [("ge", axis, begin)] if begin > 0 else []
-            tests += [("lt", axis, end)] if end < self.groups[axis] else []
+        tests: list[ir.Expr] = []
         b = collector(out)
+        for axis, (low, high) in self._reach().items():
+            size, group = self.frame.size[axis], ir.Index("group", axis)
+            begin, end = -(-low // size), (self.source.domain.extent(axis) - high) // size
+            if begin >= end and not self.source.is_open(axis):
+                return None
+            tests += [b.apply("ge", group, begin)] if begin > 0 else []
+            if self.source.is_open(axis):
+                tests.append(
+                    b.apply("le", b.apply("add", self.frame.first[axis], size + high), extent(self.source, axis))
+                )
+            else:
+                tests += [b.apply("lt", group, end)] if end < self.groups[axis] else []
         test: ir.Expr = constant(True, BOOL)
-        for op, axis, bound in tests:
-            test = b.apply("and", test, b.apply(op, ir.Index("group", axis), bound))
+        for each in tests:
+            test = b.apply("and", test, each)
         binding = out.pop() if tests else None
         if not isinstance(binding, ir.Let):
             return test
@@ -100,7 +110,7 @@ class TileKernel:
             b = collector(out, hint="strip", temporary=False)
             strip = b.apply("add", collector(out).apply("mul", k, THREADS), ir.Index("local", "column"))
             body: list[ir.Stmt] = []
-            self._strip(part, region, _first(region, k, strip, tile, body), inner, body)
+            self._strip(part, region, _first(region, k, strip, (tile, bool(self.source.named)), body), inner, body)
             if count % THREADS:
                 out.append(ir.If(collector(out).apply("lt", strip, count), tuple(body)))
             else:
@@ -147,16 +157,20 @@ class TileKernel:
         return {place: ir.Array(f"{place[0].hint}_lanes", Type(place[0].type.storage), (columns,)) for place in places}
 
 
-def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out: list[ir.Stmt]) -> Coordinates:
+def _first(
+    region: Region, turn: ir.Expr, strip: ir.Expr, first: tuple[int | None, bool], out: list[ir.Stmt]
+) -> Coordinates:
     """The first point of a strip, from the start of the region.
 
     Args:
-        tile: columns of the tile, if its strips are numbered before those of the halo, so that warps read whole lines of memory.
+        first: columns of the tile, if its strips are numbered before those of the halo, so that warps read whole lines of
+            memory; and whether extents are arguments.
     """
+    tile, is_open = first
     (rows, columns), (down, across) = region.strip, region.count
     b, (top, left) = collector(out), (collector(out, hint=hint, temporary=False) for hint in ("top", "left"))
     if tile is not None:
-        number, column = _inner_first(b, strip, region, tile // columns)
+        number, column = _inner_first(b, strip, region, tile // columns, is_open)
     elif THREADS % across:
         number, column = b.apply("div", strip, across), b.apply("mod", strip, across)
     else:  # a thread has the same columns in every iteration
@@ -169,11 +183,13 @@ def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out:
     }
 
 
-def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int) -> tuple[ir.Expr, ir.Expr]:
+def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int, is_open: bool) -> tuple[ir.Expr, ir.Expr]:
     """The row and the column of a strip, counted in strips; `inner` strips of a row lie in the tile and have the first numbers."""
     down, across = region.count
     before, beside = region.computed.columns[0] // region.strip[1], across - inner
     more = b.apply("sub", strip, down * inner)
+    if is_open:  # so that rows are near the grid, whatever its extents
+        more = b.apply("max", more, 0)
     outer = b.apply("mod", more, beside)
     outer = b.apply("choose", b.apply("lt", outer, before), outer, b.apply("add", outer, inner))
     test = b.apply("lt", strip, down * inner)
@@ -210,7 +226,7 @@ class PointBody(Instance):
 
     def position(self, index: ir.Index) -> ir.Expr:
         if index.kind == "global_size" and index.axis != "element":
-            return constant(self.frame.source.domain.extent(index.axis), INT)
+            return extent(self.frame.source, index.axis)
         return self.b.apply("add", self.at.real[index.axis], index.offset) if index.axis in self.at.real else index
 
     def expr(self, expr: ir.Expr) -> ir.Expr:

@@ -10,6 +10,7 @@ from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import Surrounding
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
+from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Expr, FieldParam
 from gpuop.ir.types import INT, Type
@@ -264,7 +265,7 @@ class Frame:
             tile[axis] = b.apply("sub", at[axis], before)
             grid[axis] = real[axis] = b.apply("add", self.first[axis], tile[axis])
             if not inner:
-                halo = before, self.last(region, axis) - self.source.domain.extent(axis) + 1
+                halo = before, region.needed.along(axis)[1]
                 real[axis] = self._real(part, axis, grid[axis], halo, tests, b)
                 tile[axis] = b.apply("sub", real[axis], self.first[axis])
         return TilePoint(at, tile, grid, real, tuple(tests))
@@ -272,22 +273,22 @@ class Frame:
     def _real(self, part: TilePart, axis: str, at: Expr, halo: tuple[int, int], tests: list[Expr], b: Builder) -> Expr:
         """The coordinate that the border names for one that may lie outside of the grid."""
         before, behind = halo
-        n = self.source.domain.extent(axis)
-        at = b.apply("min", at, n - 1 + behind)  # points further out are not needed
+        n, end = self.source.domain.extent(axis), extent(self.source, axis)
+        at = b.apply("min", at, self.beyond(axis, behind, b))  # points further out are not needed
         if part.rule is not None and self.tiles.chain.virtual:
             return at
         border = part.rule[0] if part.rule is not None else "clamp"
-        coordinate = Coordinate(at, constant(n, INT), n, -before, n - 1 + behind)
+        coordinate = Coordinate(at, end, n, -before, n - 1 + behind)
         test = inside(b, coordinate) if border == "fill" else None
         tests += [] if test is None else [test]
         at = place(b, coordinate, border)
         mirrored = border in MIRRORED and (before or behind)
-        return place(b, Coordinate(at, constant(n, INT), n, -1, n), "clamp") if mirrored else at  # shows its range
+        return place(b, Coordinate(at, end, n, -1, n), "clamp") if mirrored else at  # shows its range
 
-    def last(self, region: Region, axis: str) -> int:
-        """The last point along an axis that any group needs of a region."""
-        halo = region.needed.along(axis)
-        return self.source.domain.extent(axis) - 1 + halo[1]
+    def beyond(self, axis: str, more: int, b: Builder) -> Expr:
+        """The coordinate so many points behind the last one of the grid."""
+        op, n = ("add", more - 1) if more > 1 else ("sub", 1 - more)
+        return b.apply(op, extent(self.source, axis), n) if n else extent(self.source, axis)
 
     def point(self, at: Coordinates) -> tuple[Expr, ...]:
         """The coordinates of a point of the grid."""

@@ -136,8 +136,8 @@ class StripWindows:
         for axis, own in grid.items():
             points[axis] = b.apply("add", own, away[axis][0])
             if not self.inner:
-                last = self.frame.last(self.region, axis) + away[axis][1]
-                points[axis] = b.apply("min", points[axis], last)  # points further out are not needed
+                more = self.region.needed.along(axis)[1] + away[axis][1]  # points further out are not needed
+                points[axis] = b.apply("min", points[axis], self.frame.beyond(axis, more, b))
         return self.frame.point(points)
 
     def index(
