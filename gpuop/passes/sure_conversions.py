@@ -1,12 +1,15 @@
 """Conversions of floats to integers that cannot saturate, as ranges of the floats show: of bytes that are weighed and clamped.
 
 A conversion else clamps, and takes NaN for 0, which costs as much as the arithmetic of a photo. Bounds are computed as the values
-are: rounding is monotonic, so a rounded result lies between the rounded bounds; and finite bounds exclude NaN.
+are: rounding is monotonic, so a rounded result lies between the rounded bounds; and finite bounds exclude NaN. NVIDIA GPUs have
+an instruction that does all of that for integers of up to 16 bits; there it is the clamping before that goes, at the ends of the
+type or beyond.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.ir.analysis.intervals import LIMITS
+from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Cast, Const, Expr, Let, Ref, Stmt, Var
 from gpuop.ir.ops import OPS
@@ -34,7 +38,33 @@ def sure_conversions(kernel: Kernel) -> Kernel:
     ranges = FloatRanges(kernel)
     for stmt in walk(kernel.body):
         ranges.meet(stmt)
-    return replace(kernel, body=rewrite_bindings(kernel.body, lambda _, expr: _sure(expr, ranges)))
+    body = rewrite_bindings(kernel.body, lambda _, expr: _sure(expr, ranges))
+    if kernel.target is None or not kernel.target.architecture:
+        return replace(kernel, body=body)
+    lets = {stmt.var: stmt.value for stmt in walk(body) if isinstance(stmt, Let) and not stmt.var.mutable}
+    body = rewrite_bindings(body, lambda _, expr: _unclamped(expr, lets))
+    return without_dead_code(replace(kernel, body=body))
+
+
+def _unclamped(expr: Expr, lets: Mapping[Var, Expr]) -> Expr | None:
+    """The conversion of what is clamped, where saturating does that too."""
+    if not isinstance(expr, Cast) or not _clamps(expr) or expr.arg.type.dtype is not FLOAT or expr.type.dtype.bits > 16:
+        return None
+    arg, ends = expr.arg, LIMITS[expr.type.dtype]
+    while (inner := _beyond(arg, lets, ends)) is not None:
+        arg = inner
+    return None if arg is expr.arg else replace(expr, arg=arg, fits=False)
+
+
+def _beyond(expr: Expr, lets: Mapping[Var, Expr], ends: tuple[int, int]) -> Expr | None:
+    """The number that an expression clamps to a bound which is an end of a type, or lies beyond it; None for others."""
+    match lets.get(expr.var) if isinstance(expr, Ref) else None:
+        case Apply(op="choose", args=(Ref(var=test), Const(value=bound) as limit, Ref(var=var) as x)) if var in lets:
+            order = lets.get(test)
+            if isinstance(order, Apply) and order.args == (x, limit):
+                low, high = order.op in ("lt", "le") and bound <= ends[0], order.op in ("gt", "ge") and bound >= ends[1]
+                return x if low or high else None
+    return None
 
 
 def _clamps(expr: Expr) -> bool:

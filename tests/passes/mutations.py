@@ -91,7 +91,7 @@ MUTATIONS: dict[str, Mutation] = {
         "tile", proof=True,
     ),
     "tile: the last column that is needed is one less": Mutation(
-        tile_regions.Frame, "last", "- 1 + halo[1]", "- 2 + halo[1]", "tile", proof=True,
+        tile_regions.Frame, "behind", "along(axis)[1]", "along(axis)[1] - 1", "tile", proof=True,
     ),
     "tile: a group more is in the interior": Mutation(
         tile_kernel.TileKernel, "_interior", "(self.source.domain.extent(axis) - high) // size",

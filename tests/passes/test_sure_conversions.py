@@ -11,6 +11,9 @@ from gpuop.dsl import *
 from gpuop.ir import nodes as ir
 from gpuop.ir.visit import expressions
 from gpuop.passes.pipeline import lower
+from tests.as_gpus import used
+from tests.runtime.cuda_on_host.compiled import COMPILER
+from tests.runtime.cuda_on_host.host_device import ON_HOST
 
 BYTES = np.arange(256, dtype=np.uint8).reshape(4, 64)
 SHORTS = np.linspace(-32768, 32767, 256).astype(np.int16).reshape(4, 64)
@@ -92,10 +95,35 @@ def test_values(device: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_plain_conversions(name: str) -> None:
+    """On NVIDIA GPUs saturating takes the place of clamping."""
     kernel = computed(name).node.call.kernel
     for target in ("cuda", "opencl:cpu"):
-        casts = [e for e in expressions(lower(kernel, target_named(target)).body) if isinstance(e, ir.Cast)]
-        assert [e.fits for e in casts if e.arg.type.kind == "f" and e.type.integer] == [CASES[name][-1]]
+        parts = list(expressions(lower(kernel, target_named(target)).body))
+        casts = [e for e in parts if isinstance(e, ir.Cast) and e.arg.type.kind == "f" and e.type.integer]
+        unclamped = target == "cuda" and name in ("clamped", "clamped by minima", "floats")
+        assert [e.fits for e in casts] == [CASES[name][-1] and not unclamped]
+        assert not unclamped or not any(isinstance(e, ir.Apply) and e.op == "choose" for e in parts)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_saturation_by_one_instruction(dtype: str) -> None:
+    """Clamped at the ends of the type, beyond them, and inside: there the clamping stays."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    values = np.array(
+        [np.nan, np.inf, -np.inf, low - 1, low - 0.5, low, -0.9, 0, high - 0.5, high + 0.9, 7e4, -4e4, 1e30]
+    )
+    values = np.concatenate([values, -values]).astype(np.float32)
+    with used(ON_HOST):
+        for least, most in ((low, high), (low - 5, high + 5), (low + 1, high), (low, high - 1)):
+            f = gp.ScalarField(values)
+            clamped = gp.operator(lambda x, a=least, b=most: _clamp(_readTensor(x), float(a), float(b)))
+            result = clamped(f).astype(dtype).numpy()
+            with np.errstate(invalid="ignore"):
+                right = np.nan_to_num(
+                    np.trunc(np.clip(values.astype(np.float64), max(least, low), min(most, high))), nan=0.0
+                )
+            assert np.array_equal(result, right.astype(dtype))
 
 
 def test_the_greatest_integers_are_no_floats() -> None:

@@ -271,7 +271,7 @@ CUDA = Dialect(
     forked={},
     conversions={
         "wrap uint char": "low_char({x})", "wrap uint short": "low_short({x})", "double half": "round_double({x})",
-        "half bits": "pack_half({x})", "bits half": "unpack_half({x})",
+        "half bits": "pack_half({x})", "bits half": "unpack_half({x})", **saturation.OF_FLOATS,
     },
     clips=saturation.CLIPS,
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",

@@ -59,5 +59,18 @@ def _clip(arg: str, result: str) -> str:
     return CLIP.format(type=type_, name=f"{arg}_to_{result}", source=source, code=code, wide=wide, register=register)
 
 
+OF_FLOAT = """
+// truncates; saturates at the ends of the type; NaN gives 0
+__device__ inline {type} {name}(float x)
+{{
+    int y;
+    asm("cvt.rzi.{code}.f32 %0, %1;" : "=r"(y) : "f"(x));
+    return ({type})y;
+}}
+"""
+OF_FLOATS = {f"float {result}": f"float_to_{result}({{x}})" for result in NARROW}
 CLIPS = {f"{arg} {result}": f"{arg}_to_{result}({{x}})" for arg in WIDE for result in NARROW}
-HELPERS = {f"{arg}_to_{result}": _clip(arg, result) for arg in WIDE for result in NARROW}
+HELPERS = {f"{arg}_to_{result}": _clip(arg, result) for arg in WIDE for result in NARROW} | {
+    f"float_to_{result}": OF_FLOAT.format(type=type_, code=code, name=f"float_to_{result}")
+    for result, (type_, code) in NARROW.items()
+}

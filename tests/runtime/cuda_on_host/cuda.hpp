@@ -305,6 +305,14 @@ template <class To, class T> static int clipped(T x) {
     static void ptx_cvt_sat_##code##_u32(int &y, unsigned x) { y = clipped<To>(x); } \
     static void ptx_cvt_sat_##code##_s64(int &y, long long x) { y = clipped<To>(x); } \
     static void ptx_cvt_sat_##code##_u64(int &y, unsigned long long x) { y = clipped<To>(x); }
+#define TRUNCATES(code, To) \
+    static void ptx_cvt_rzi_##code##_f32(int &y, float x) { \
+        y = x != x ? 0 : x <= -40000.0f ? clipped<To>(-40000) : x >= 70000.0f ? clipped<To>(70000) : clipped<To>((int)x); \
+    }
+TRUNCATES(s8, signed char)
+TRUNCATES(u8, unsigned char)
+TRUNCATES(s16, short)
+TRUNCATES(u16, unsigned short)
 CLIPS(s8, signed char)
 CLIPS(u8, unsigned char)
 CLIPS(s16, short)

@@ -265,7 +265,7 @@ class Frame:
             tile[axis] = b.apply("sub", at[axis], before)
             grid[axis] = real[axis] = b.apply("add", self.first[axis], tile[axis])
             if not inner:
-                halo = before, region.needed.along(axis)[1]
+                halo = before, self.behind(region, axis)
                 real[axis] = self._real(part, axis, grid[axis], halo, tests, b)
                 tile[axis] = b.apply("sub", real[axis], self.first[axis])
         return TilePoint(at, tile, grid, real, tuple(tests))
@@ -284,6 +284,10 @@ class Frame:
         at = place(b, coordinate, border)
         mirrored = border in MIRRORED and (before or behind)
         return place(b, Coordinate(at, end, n, -1, n), "clamp") if mirrored else at  # shows its range
+
+    def behind(self, region: Region, axis: str) -> int:
+        """The number of points behind the grid that any group needs of a region."""
+        return region.needed.along(axis)[1]
 
     def beyond(self, axis: str, more: int, b: Builder) -> Expr:
         """The coordinate so many points behind the last one of the grid."""

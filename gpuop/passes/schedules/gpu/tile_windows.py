@@ -136,7 +136,7 @@ class StripWindows:
         for axis, own in grid.items():
             points[axis] = b.apply("add", own, away[axis][0])
             if not self.inner:
-                more = self.region.needed.along(axis)[1] + away[axis][1]  # points further out are not needed
+                more = self.frame.behind(self.region, axis) + away[axis][1]  # points further out are not needed
                 points[axis] = b.apply("min", points[axis], self.frame.beyond(axis, more, b))
         return self.frame.point(points)
 
