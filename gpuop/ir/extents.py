@@ -15,7 +15,7 @@ from gpuop.base.records import dataclass
 from gpuop.ir.axis_limit import LONGEST_AXIS
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel, Names
-from gpuop.ir.layout import interleaved, planar
+from gpuop.ir.layout import Layout, interleaved, planar
 from gpuop.ir.nodes import GRID_AXES, Apply, Argument, Block, Expr, FieldParam, Stmt, Stride
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, map_blocks, map_values
@@ -103,8 +103,6 @@ def resized(
         for param, names in extents.grids.items()
         if param is not None
     }
-    alike = {param: planar if in_planes(kernel, param) else interleaved for param, _ in kernel.layouts}
-    behind = 0 if aligned else None
     return replace(
         kernel,
         inputs=tuple(fields[param] for param in kernel.inputs),
@@ -115,14 +113,18 @@ def resized(
         ),
         body=_Resizing(kernel, extents, fields).copy(),
         domain=replace(kernel.domain, shape=shape(extents.grids[None], kernel.domain.shape)),
-        layouts=tuple(
-            (fields[param], replace(make(fields[param].type), behind=behind)) for param, make in alike.items()
-        ),
+        layouts=tuple((fields[param], _like(kernel, param, fields[param], aligned)) for param, _ in kernel.layouts),
         dynamic=frozenset(),
         extents=(),
         named=tuple((param and fields[param], names) for param, names in extents.grids.items()),
         most=tuple((most or values).items()),
     )
+
+
+def _like(kernel: Kernel, param: FieldParam, new: FieldParam, aligned: bool) -> Layout:
+    """The layout of a field with other extents: in planes, or interleaved."""
+    make = planar if in_planes(kernel, param) else interleaved
+    return replace(make(new.type), behind=0 if aligned else None)
 
 
 class _Resizing(Copier):
