@@ -14,8 +14,16 @@ import numpy as np
 from gpuop.base.errors import DeviceError, SemanticError, described
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.from_arrays import Making, Placeholder, folding, is_array, kind_made, without_gradient
+from gpuop.dsl.fields.from_arrays import (
+    Making,
+    Placeholder,
+    folding,
+    is_array,
+    kind_made,
+    without_gradient,
+)
 from gpuop.dsl.fields.sources import Deferred
+from gpuop.ir.bfloat16 import BFLOAT16, CODED, bits_of, is_bfloat16
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.layout import Layout, folded_strides, layout_of, planar, row_major, strides_of
 from gpuop.ir.types import FieldType
@@ -23,6 +31,7 @@ from gpuop.ir.values import Leaf, Node
 from gpuop.ops.elementwise.algebra import copied
 from gpuop.passes.coarsening_factor import ACCESS
 from gpuop.runtime.base.backend import ALIGNED, Backend, Buffer
+from gpuop.runtime.base.coded_arrays import CodedArray
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
@@ -85,6 +94,8 @@ def numpy_dtype(array: Any) -> np.dtype[Any]:
 
 @lru_cache(maxsize=256)
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    if is_bfloat16(dtype):
+        return CODED
     name = str(dtype).rpartition(".")[2]  # PyTorch has torch.float32
     try:
         return np.dtype(name)
@@ -114,7 +125,7 @@ def _adopted(
 ) -> Node:
     """The leaf, converted to the dtype of the type that users see."""
     kind = view.folded
-    stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype.name)
+    stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype)
     if isinstance(array, Placeholder):
         raw, fixed = Leaf(stored, Deferred(array, folding(make), view), name=name), True
     else:
@@ -137,7 +148,7 @@ def _adopted(
 @lru_cache(maxsize=1024)
 def array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
     """The shape of an array, its strides and its dtype."""
-    return tuple(kind.array_shape), strides_of(kind, layout), kind.array_dtype
+    return tuple(kind.array_shape), strides_of(kind, layout), kind.shared_dtype
 
 
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
@@ -147,7 +158,12 @@ def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | Non
 
 def array_like(sample: Any, lent: Any) -> Any:
     """An array of the library of `sample`, in the same memory as `lent`."""
-    return importer(sample)(lent)
+    return importer(sample)(_exported(lent))
+
+
+def _exported(array: Any) -> Any:
+    """The object that other libraries take an array of the host from."""
+    return CodedArray(array) if isinstance(array, np.ndarray) and array.dtype == CODED else array
 
 
 def importer(sample: Any) -> Callable[[Any], Any]:
@@ -172,16 +188,18 @@ def export(field: Field) -> Any:
         buffer = services.above.buffer(field)
         return lend(backend, buffer, field.type, None)
     except DeviceError:
-        return field.numpy()
+        values = field.numpy()
+        return CodedArray(bits_of(values).view(CODED)) if field.dtype == BFLOAT16 else values
 
 
 def unfit(array: Any, kind: FieldType) -> str:
     """The reason why a result does not fit into an array; empty if it does."""
-    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {kind.array_dtype}"
+    fit = (kind.shared_dtype, kind.array_dtype) if isinstance(array, np.ndarray) else (kind.shared_dtype,)
+    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {_named(fit[-1])}"
     if not is_array(array):
         return f"{expected}, not {described(array)}"
-    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != kind.array_dtype:
-        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
+    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) not in fit:
+        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {_named(numpy_dtype(array))}"
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         return f"{expected} that can be written to; this one is read-only"
     if (
@@ -191,6 +209,10 @@ def unfit(array: Any, kind: FieldType) -> str:
     ):
         return f"{expected} whose elements do not share memory, as those of this one do"
     return ""
+
+
+def _named(dtype: np.dtype[Any]) -> str:
+    return BFLOAT16 if is_bfloat16(dtype) else dtype.name
 
 
 def device_in_use() -> str:

@@ -17,10 +17,12 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.pipeline import Pipeline
 from gpuop.frameworks.array_function import array_function, function_of
 from gpuop.frameworks.placement import has_cuda, on_cuda, on_host
 from gpuop.gradients.values import is_differentiable
+from gpuop.ir.bfloat16 import BFLOAT16
 from gpuop.ir.types import FieldType
 from gpuop.runtime.cuda.xla_arrays import XlaArray, in_stream
 
@@ -80,11 +82,15 @@ def _called(pipeline: Pipeline, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _kinds(function: str, arrays: Sequence[Any]) -> tuple[FieldType, ...]:
-    return array_function(function).result_types([(tuple(a.shape), np.dtype(a.dtype)) for a in arrays])
+    return array_function(function).result_types([(tuple(a.shape), numpy_dtype(a)) for a in arrays])
+
+
+def _dtype(kind: FieldType) -> Any:
+    return jax.numpy.bfloat16 if kind.dtype == BFLOAT16 else kind.array_dtype
 
 
 def _abstract(*arrays: Any, function: str) -> list[jax.core.ShapedArray]:
-    return [jax.core.ShapedArray(kind.array_shape, kind.array_dtype) for kind in _kinds(function, arrays)]
+    return [jax.core.ShapedArray(kind.array_shape, _dtype(kind)) for kind in _kinds(function, arrays)]
 
 
 def _specs(function: str, arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:

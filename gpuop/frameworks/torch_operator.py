@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import torch
 
 from gpuop.base.errors import SemanticError, described
@@ -19,6 +18,8 @@ from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.pipeline import Pipeline
 from gpuop.frameworks.array_function import array_function, function_of
 from gpuop.frameworks.placement import on_cuda, on_host
+from gpuop.ir.bfloat16 import BFLOAT16
+from gpuop.ir.types import FieldType
 
 _names: dict[tuple[Any, ...], str] = {}  # of calls without constants
 _pipelines: dict[str, Pipeline] = {}  # those that are wrapped, by the text that compiled graphs know them by
@@ -207,7 +208,7 @@ def call(tensors: list[torch.Tensor], function: str) -> list[torch.Tensor]:
 def _(tensors: list[torch.Tensor], function: str) -> list[torch.Tensor]:
     specs = [(tuple(int(n) for n in t.shape), numpy_dtype(t)) for t in tensors]
     kinds = array_function(function).result_types(specs)
-    return [tensors[0].new_empty(kind.array_shape, dtype=_torch_dtype(kind.array_dtype)) for kind in kinds]
+    return [tensors[0].new_empty(kind.array_shape, dtype=_torch_dtype(kind)) for kind in kinds]
 
 
 def _setup(ctx: Any, inputs: tuple[list[torch.Tensor], str], output: list[torch.Tensor]) -> None:
@@ -234,8 +235,8 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().resolve_conj().resolve_neg()
 
 
-def _torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    result: torch.dtype = getattr(torch, dtype.name)
+def _torch_dtype(kind: FieldType) -> torch.dtype:
+    result: torch.dtype = getattr(torch, BFLOAT16 if kind.dtype == BFLOAT16 else kind.array_dtype.name)
     return result
 
 

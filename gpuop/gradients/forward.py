@@ -9,6 +9,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.derivative_rules import DerivativeRule, rule_of
 from gpuop.dsl.fields.field import Field
 from gpuop.gradients.kernels.active import is_smooth
+from gpuop.gradients.kernels.floats import as_floats, in_floats, rounded_as
 from gpuop.gradients.kernels.linearize import Linearized, linearized
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import identity
@@ -97,6 +98,8 @@ class Forward:
     def _by(self, call: Call, kernel: Kernel, inputs: Sequence[Node]) -> None:
         tangents = {n: self.tangents[node] for n, node in enumerate(inputs) if node in self.tangents}
         bits = frozenset(n for n, node in enumerate(inputs) if node in self.bits)
+        wide, kernel = in_floats(Call(kernel, call.identity, tuple(inputs), call.loc), kernel)
+        inputs, tangents = wide.inputs, dict(zip(tangents, as_floats(tangents.values()), strict=True))
         by_value = frozenset(n for n, node in tangents.items() if isinstance(node, Leaf) and node.by_value)
         pushed, key = _linearized(kernel, frozenset(tangents), bits, by_value)
         self.bits.update(Result(call, n) for n in pushed.bits)
@@ -108,7 +111,7 @@ class Forward:
         for place, n in enumerate(pushed.outputs):
             result = Result(call, n)
             if _rule(result) is None:
-                self.tangents[result] = Result(moved, place)
+                self.tangents[result] = rounded_as(Field.of(Result(moved, place)), result).node
 
     def _refuse(self, node: Result) -> None:
         kernel = node.call.kernel

@@ -17,7 +17,7 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.gradients.values import added, cotangents, is_differentiable, substituted
 from gpuop.ir.build import number
-from gpuop.ir.dtype_names import COMPLEX_DTYPES
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS, dtype_name
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ir.values import Leaf, Node, Result, calls
 from gpuop.ops.create.computed_fields import filled
@@ -213,7 +213,7 @@ def _check_scalar(word: str, name: str, value: Any) -> None:
 
 def _is_active(value: Any) -> bool:
     if isinstance(value, Placeholder):
-        return value.dtype.kind in "fc"
+        return dtype_name(value.dtype) in FLOATS
     return isinstance(value, Field) and is_differentiable(value.type)
 
 
@@ -274,7 +274,7 @@ class _Trace:
             advice = "; a `gp.pipeline` takes arrays" if is_array(value) else ""
             raise SemanticError(f"{what} {described(value)}, not a Field{advice}")
         if not _is_active(value):
-            kind = f"a {value.type} field" if isinstance(value, Field) else f"an array of {value.dtype.name}"
+            kind = f"a {value.type} field" if isinstance(value, Field) else f"an array of {dtype_name(value.dtype)}"
             raise SemanticError(
                 f"{what} {kind}, and {value.dtype} has no gradient; convert "
                 'it, as in `.astype("float32")`, or leave it out of `argnums=`'
@@ -318,7 +318,7 @@ class _Trace:
         kind = _kind_of(nodes, value)
         shares = [bar for bar in map(bars.get, nodes) if bar is not None]  # of each field that is made of the array
         result = Field.of(_or_zeros(added(shares) if shares else None, kind.folded).node, kind=kind)
-        return result if value.dtype.name == result.dtype else result.astype(value.dtype.name)
+        return result.astype(dtype_name(value.dtype))
 
     def leaves(self, argument: _Argument, outputs: Sequence[tuple[Node, Field]]) -> list[Node]:
         """The values that stand for an argument."""

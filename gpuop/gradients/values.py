@@ -12,6 +12,7 @@ from gpuop.dsl.fields.derivative_rules import DerivativeRule, enter, rule_of
 from gpuop.dsl.fields.field import Field
 from gpuop.gradients.kernels.active import flow
 from gpuop.gradients.kernels.adjoint import pulled
+from gpuop.gradients.kernels.floats import rounded_as
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.types import FieldType
@@ -88,7 +89,7 @@ def cotangents(outputs: Sequence[tuple[Node, Field]], wanted: Sequence[Node]) ->
         for n, field in sorted(_pulled(step, bars, positions).items(), reverse=True):
             if step.inputs[n] in active:  # rules have shares of constants too
                 shares.setdefault(step.inputs[n], []).append(field)
-    return [added(shares[node]) if node in shares else None for node in wanted]
+    return [rounded_as(added(shares[node]), node) if node in shares else None for node in wanted]
 
 
 def added(fields: list[Field]) -> Field:
@@ -148,7 +149,7 @@ def _pulled(step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict
 
 def _by_rule(rule: DerivativeRule, step: Step, bars: Mapping[int, Field], positions: list[int]) -> dict[int, Field]:
     results = tuple(Field.of(node, kind=kind) for node, kind in zip(step.outputs, rule.kinds, strict=True))
-    bars = {n: Field.of(bar.node, kind=rule.kinds[n]) for n, bar in bars.items()}
+    bars = {n: Field.of(rounded_as(bar, step.outputs[n]).node, kind=rule.kinds[n]) for n, bar in bars.items()}
     if isinstance(rule.pull, str):
         raise SemanticError(f"`{rule.name}` has no gradient: {rule.pull}", step.call.loc)
     if rule.joint and rule.pull is not None:

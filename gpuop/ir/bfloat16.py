@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,37 @@ from numpy.typing import NDArray
 
 BFLOAT16 = "bfloat16"
 BITS = np.dtype(np.uint16)
-CODED = np.dtype([(BFLOAT16, BITS)])  # of arrays that are bfloat16 in memory, whatever library they come from
+CODED = np.dtype([(BFLOAT16, BITS)])  # of arrays of bits, whatever library they come from
 NAN = 0x7FC0
 GREATEST = float(np.uint32(0x7F7F0000).view(np.float32))
 
 
 def is_bfloat16(dtype: Any) -> bool:
-    """Return whether a dtype or a scalar type is bfloat16: that of ml_dtypes, as JAX has it, or that of coded arrays."""
+    """Return whether a dtype or a scalar type is bfloat16: of ml_dtypes, as JAX has it, of PyTorch, or of arrays of bits."""
     if isinstance(dtype, np.dtype):
         return dtype == CODED or dtype.name == BFLOAT16
-    return isinstance(dtype, type) and dtype.__name__ == BFLOAT16
+    return getattr(dtype, "__name__", "") == BFLOAT16 or str(dtype) == "torch.bfloat16"
+
+
+def coded(array: Any) -> NDArray[Any]:
+    """An array of bfloat16 of NumPy, JAX or PyTorch on the host as one of bits, in the same memory."""
+    if not isinstance(array, np.ndarray) and type(array).__module__ == "torch":  # PyTorch gives NumPy no bfloat16
+        array = array.view(sys.modules["torch"].int16).numpy()
+    return np.asarray(array).view(CODED)
+
+
+def as_array(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers as an array of bits, where that is the dtype; else the array itself."""
+    return bits_of(values).view(CODED) if dtype == CODED else values
+
+
+def fill(array: NDArray[Any], values: Any) -> NDArray[Any]:
+    """Set the numbers of an array, which may be one of bits."""
+    if array.dtype == CODED:
+        array.view(BITS)[...] = bits_of(values)
+    else:
+        array[...] = values
+    return array
 
 
 def bits_of(values: Any) -> NDArray[np.uint16]:

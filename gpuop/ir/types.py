@@ -14,7 +14,7 @@ import numpy as np
 from gpuop.base.errors import NearNames, SemanticError, warn
 from gpuop.base.misspelt import hinted
 from gpuop.base.records import dataclass
-from gpuop.ir.bfloat16 import BFLOAT16, BITS, GREATEST, rounded
+from gpuop.ir.bfloat16 import BFLOAT16, BITS, CODED, GREATEST, rounded
 from gpuop.ir.dims import Dims, folded, names_of, spelled
 from gpuop.ir.dtype_names import (
     COMPLEX_DTYPES,
@@ -272,6 +272,11 @@ class FieldType(NearNames):
     def array_dtype(self) -> np.dtype[Any]:
         """The dtype of the field as a NumPy array: bytes for unorm8, float32 for bfloat16."""
         return values_dtype(self.dtype)
+
+    @cached_property
+    def shared_dtype(self) -> np.dtype[Any]:
+        """The dtype of arrays that may share its memory: that of arrays of bits for bfloat16."""
+        return CODED if self.dtype == BFLOAT16 else self.array_dtype
 
     def replace(self, **changes: Any) -> FieldType:
         """A copy with some of its facts changed.

@@ -5,25 +5,50 @@ It comes early, so that other passes, schedules and devices know no bfloat16.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.ir import nodes as ir
 from gpuop.ir.bfloat16 import BFLOAT16, NAN, bits_of
 from gpuop.ir.build import Builder
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.types import BFLOAT, FLOAT, UINT, USHORT, Type
-from gpuop.ir.visit import Copier
+from gpuop.ir.types import BFLOAT, FLOAT, UINT, USHORT, DType, Type
+from gpuop.ir.visit import Copier, walk
 from gpuop.passes.rewrite import rewrite_bindings
 
+Number = Callable[[float], float]  # returns a constant's value in another type
 INFINITY, ROUND = 0x7F800000, 0x7FFF
 
 
 def bfloat16_as_bits(kernel: Kernel) -> Kernel:
     """The kernel with the bits of its bfloat16 fields."""
-    params = (*kernel.inputs, *kernel.written, *kernel.intermediates)
-    fields = {p: replace(p, type=p.type.replace(dtype=USHORT.name)) for p in params if p.type.dtype == BFLOAT16}
-    if not fields:
+    if not has_bfloat16(kernel):
         return kernel
+    computed = replace(kernel, body=rewrite_bindings(kernel.body, _computed))
+    return _with_fields_of(computed, USHORT, lambda value: int(bits_of(value)))
+
+
+def bfloat16_as_float(kernel: Kernel) -> Kernel:
+    """The kernel on fields of float32 in the place of bfloat16, which rounds nothing."""
+    return _with_fields_of(kernel, FLOAT, lambda value: value)
+
+
+def has_bfloat16(kernel: Kernel) -> bool:
+    """Return whether a kernel has such fields, or rounds to them."""
+    rounds = (stmt for stmt in walk(kernel.body) if isinstance(stmt, ir.Let) and stmt.var.type.dtype is BFLOAT)
+    return bool(_fields(kernel)) or any(True for _ in rounds)
+
+
+def _fields(kernel: Kernel) -> list[ir.FieldParam]:
+    params = (*kernel.inputs, *kernel.written, *kernel.intermediates)
+    return [param for param in params if param.type.dtype == BFLOAT16]
+
+
+def _with_fields_of(kernel: Kernel, dtype: DType, number: Number) -> Kernel:
+    fields = {
+        p: ir.FieldParam(p.hint, p.type.replace(dtype=dtype.name), p.by_value and dtype is USHORT)
+        for p in _fields(kernel)
+    }
 
     def of(param: ir.FieldParam) -> ir.FieldParam:
         return fields.get(param, param)
@@ -31,21 +56,21 @@ def bfloat16_as_bits(kernel: Kernel) -> Kernel:
     return replace(
         kernel,
         inputs=tuple(map(of, kernel.inputs)),
-        outputs=tuple(_output(output, fields) for output in kernel.outputs),
+        outputs=tuple(_output(output, fields, number) for output in kernel.outputs),
         intermediates=tuple(map(of, kernel.intermediates)),
         layouts=tuple((of(param), layout) for param, layout in kernel.layouts),
         dynamic=frozenset(map(of, kernel.dynamic)),
         named=tuple((param and of(param), names) for param, names in kernel.named),
-        body=_Bits(rewrite_bindings(kernel.body, _computed), fields=fields).copy(),
+        body=_Retyped(kernel.body, fields, dtype, number).copy(),
     )
 
 
-def _output(output: Output, fields: dict[ir.FieldParam, ir.FieldParam]) -> Output:
-    is_bits, fill = output.param in fields, output.fill
+def _output(output: Output, fields: dict[ir.FieldParam, ir.FieldParam], number: Number) -> Output:
+    fill = output.fill
     return replace(
         output,
         param=fields.get(output.param, output.param),
-        fill=int(bits_of(fill)) if is_bits and fill is not None else fill,
+        fill=number(fill) if output.param in fields and fill is not None else fill,
         over=output.over and fields.get(output.over, output.over),
         initial=output.initial and fields.get(output.initial, output.initial),
     )
@@ -83,29 +108,30 @@ def _rounded(b: Builder, x: ir.Expr) -> ir.Expr:
     return b.bits(b.cast(chosen, x.type.of(USHORT), saturate=False), x.type.of(BFLOAT))
 
 
-class _Bits(Copier):
-    """Copies a body with integers in the place of bfloat16."""
+class _Retyped(Copier):
+    """Copies a body with another type in the place of bfloat16; conversions between equal types vanish."""
 
-    def __init__(self, body: ir.Block, fields: dict[ir.FieldParam, ir.FieldParam]) -> None:
+    def __init__(
+        self, body: ir.Block, fields: dict[ir.FieldParam, ir.FieldParam], dtype: DType, number: Number
+    ) -> None:
         super().__init__(body, fields=fields)
-        self.vars = {old: replace(new, type=_bits(new.type)) for old, new in self.vars.items()}
-        self.arrays = {old: _array(new) for old, new in self.arrays.items()}
+        self.dtype, self.number = dtype, number
+        self.vars = {old: replace(new, type=self.type(new.type)) for old, new in self.vars.items()}
+        self.arrays = {old: self.array(new) for old, new in self.arrays.items()}
 
     def expr(self, expr: ir.Expr) -> ir.Expr:
         match copied := super().expr(expr):
-            case ir.Bits(arg=arg, type=type_) if arg.type == _bits(type_):
+            case ir.Bits(arg=arg, type=type_) | ir.Cast(arg=arg, type=type_) if arg.type == self.type(type_):
                 return arg
             case ir.Const(value=value, type=type_) if type_.dtype is BFLOAT:
-                return ir.Const(int(bits_of(value)), _bits(type_))
+                return ir.Const(self.number(value), self.type(type_))
             case ir.Bits() | ir.Read() | ir.Load() | ir.Lane() | ir.Pack() | ir.Apply() | ir.Cast() | ir.Argument():
-                return replace(copied, type=_bits(copied.type))
+                return replace(copied, type=self.type(copied.type))
         return copied
 
+    def type(self, type_: Type) -> Type:
+        return type_.of(self.dtype) if type_.dtype is BFLOAT else type_
 
-def _bits(type_: Type) -> Type:
-    return type_.of(USHORT) if type_.dtype is BFLOAT else type_
-
-
-def _array(array: ir.Array) -> ir.Array:
-    values = tuple(int(bits_of(value)) for value in array.values)
-    return replace(array, type=_bits(array.type), values=values) if array.type.dtype is BFLOAT else array
+    def array(self, array: ir.Array) -> ir.Array:
+        values = tuple(map(self.number, array.values))
+        return replace(array, type=self.type(array.type), values=values) if array.type.dtype is BFLOAT else array

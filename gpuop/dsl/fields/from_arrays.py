@@ -14,7 +14,7 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.base.records import dataclass
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_protocol import FieldLike
-from gpuop.ir.bfloat16 import BFLOAT16, is_bfloat16, rounded, values_of
+from gpuop.ir.bfloat16 import BFLOAT16, coded, is_bfloat16, rounded, values_of
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, values_dtype
 from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
@@ -119,7 +119,7 @@ def numbers(value: ArrayLike) -> Array:
             "a Field has no mask: give `a.filled(number)` of the masked array, or a Field of `a.data` and one of `a.mask`"
         )
     try:
-        array = np.asarray(without_gradient(value))
+        array = readable(value)
         if array.dtype.kind == "O" and not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__"):
             array = value = np.from_dlpack(value)  # an array of a library that does not know NumPy
     except ValueError as ragged:
@@ -141,6 +141,12 @@ def _check_has_numbers(value: Any) -> None:
             "or in a function that `jax.pure_callback` calls"
         )
     without_gradient(value)
+
+
+def readable(array: Any) -> Array:
+    """An array on the host as NumPy reads it; one of bfloat16 as one of bits."""
+    array = without_gradient(array)
+    return coded(array) if is_bfloat16(getattr(array, "dtype", None)) else np.asarray(array)
 
 
 def without_gradient(array: Any) -> Any:
@@ -221,13 +227,13 @@ def _digits(array: Array, dtype: str) -> Array:
 
 def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
-    target = values_dtype(dtype)
+    array, target = values_of(array) if is_bfloat16(array.dtype) else array, values_dtype(dtype)
     fits = target.kind == "c" or array.dtype.kind != "c"
     if array.dtype.kind == "O":
         fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)
     exact = np.full(array.shape, fits)
     with np.errstate(all="ignore"):
-        result = array.astype(target) if fits else array
+        result = rounded(array) if dtype == BFLOAT16 else array.astype(target) if fits else array
         if fits and target.kind in "iub":
             exact &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
         elif fits and array.dtype.kind != "O":

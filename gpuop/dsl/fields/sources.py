@@ -56,7 +56,7 @@ class Adjustable(LeafSource):
             raise SemanticError(
                 f"this Parameter has shape {tuple(self.kind.array_shape)}, the new value {array.shape}; make another Parameter"
             )
-        whole = np.dtype(self.kind.dtype).kind in "iub" and array.dtype.kind == "f"
+        whole = self.kind.array_dtype.kind in "iub" and array.dtype.kind == "f"
         advice = f"make it of another dtype, as gp.Parameter({'1.0' if whole else 'a value'})"
         self.state = (self.state[0] + 1, converted(array, self.kind.dtype, "this Parameter is", advice))
 

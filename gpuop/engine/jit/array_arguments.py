@@ -20,6 +20,8 @@ from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.constant_arguments import constant
 from gpuop.engine.jit.pipeline import pipeline
 from gpuop.engine.parameter_numbers import FollowedParameters, Values, parameters_among, with_values
+from gpuop.ir.bfloat16 import BFLOAT16, is_bfloat16
+from gpuop.ir.dtype_names import dtype_name
 from gpuop.ir.types import is_integer
 from gpuop.ops.call_cache import CONSTANT, DATA, LISTS, RESULT, CallCache, New
 from gpuop.runtime.devices import current
@@ -241,8 +243,9 @@ def refuse_swapped(name: str, output: Any) -> None:
 def _name_of(output: Any, into: Any) -> Any:
     """Return the name of the dtype that `output=` asks for."""
     if into is not None:
-        return DTypeOfArray(numpy_dtype(into).name)
+        return DTypeOfArray(dtype_name(numpy_dtype(into)))
     try:
-        return None if output is None else np.dtype(output).name
+        is_known = output is None or is_bfloat16(output) or (isinstance(output, str) and output == BFLOAT16)
+        return output and dtype_name(output) if is_known else np.dtype(output).name
     except TypeError:
         raise UnsupportedError(f"`output` is a dtype or an array, not {output!r}") from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.from_arrays import without_gradient
+from gpuop.dsl.fields.from_arrays import readable
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
 from gpuop.engine.interop import array_facts, array_like, importer, lend, library_of, share
@@ -28,6 +28,7 @@ from gpuop.engine.jit.prepared_call import (
 from gpuop.engine.jit.prepared_staged_call import PreparedStagedCall, StagedArray
 from gpuop.engine.jit.prepared_stream_call import NewArray, Place, PreparedStreamCall
 from gpuop.fusion.windows.buffer_pool import reused
+from gpuop.ir.bfloat16 import BFLOAT16, as_array, fill
 from gpuop.ir.dtype_names import PARTS
 from gpuop.ir.layout import Layout, interleaved, planar, row_major
 from gpuop.ir.types import FieldType
@@ -60,7 +61,7 @@ class HostCall(PipelineCall):
         super().__init__(*args, **options)
 
     def _readable(self, array: Any) -> Array:
-        return np.asarray(without_gradient(array))
+        return readable(array)
 
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """Return the argument of a host array: its own memory where the device and the field type permit, else a copy."""
@@ -68,7 +69,7 @@ class HostCall(PipelineCall):
         self.usual &= array.flags.c_contiguous and array.flags.aligned
         if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
             array = array.reshape(shape)
-        plain = array.dtype == kind.array_dtype and array.shape == shape and array.flags.aligned
+        plain = array.dtype == kind.shared_dtype and array.shape == shape and array.flags.aligned
         if plain and self._suits(number, kind):
             layout = self.trace.layout(number, kind, array)
             wrapped = None if layout is None else self.backend.wrap(array)
@@ -108,15 +109,15 @@ class HostCall(PipelineCall):
     def _place_results(self) -> None:
         outputs, types = self.program.results, self.program.types
         if self.out is None:
-            self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.trace.kinds]
+            self.outs = [reused(tuple(kind.array_shape), self._dtype_of(kind)) for kind in self.trace.kinds]
         else:
-            self.outs = [np.asarray(array) for array in self.out]
+            self.outs = [readable(array) for array in self.out]
         self.in_place: dict[int, Array] = {}
         for v, array in zip(outputs, self.outs, strict=True):
             apart = not any(np.may_share_memory(array, argument) for argument in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # for non-temporal stores
             self.usual &= apart and aligned
-            usable = apart and aligned and self._suits(v, types[v])
+            usable = apart and aligned and array.dtype == types[v].shared_dtype and self._suits(v, types[v])
             if usable and v not in self.memory and self.trace.takes(v, types[v].planes == 1):
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
@@ -124,14 +125,20 @@ class HostCall(PipelineCall):
                     if types[v].planes > 1 and types[v].field_shape:
                         self.layouts[v] = interleaved(types[v])
 
+    def _dtype_of(self, kind: FieldType) -> np.dtype[Any]:
+        """Return the dtype of a new array: other libraries have dtypes that NumPy lacks."""
+        return kind.array_dtype if self.sample is None else kind.shared_dtype
+
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         self.backend.settle(self.memory.values())
         for n, (v, kind) in enumerate(zip(self.program.results, self.trace.kinds, strict=True)):
             array, there = self.outs[n], self.in_place.get(v)
             if there is None and self.out is None:
-                self.outs[n] = download(kind, values[v], self.backend)
+                self.outs[n] = as_array(download(kind, values[v], self.backend), self._dtype_of(kind))
+            elif there is None:
+                fill(array, download(kind, values[v], self.backend))
             elif array is not there:
-                array[...] = download(kind, values[v], self.backend) if there is None else there.reshape(array.shape)
+                array[...] = there.reshape(array.shape)
         if self.out is not None:
             return self.out
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
@@ -147,7 +154,7 @@ class HostCall(PipelineCall):
                 v,
                 kind,
                 tuple(kind.array_shape),
-                kind.array_dtype,
+                self._dtype_of(kind),
                 v in self.in_place,
                 partial(stored, types[v]) if types[v].dtype in STORED_OTHERWISE else None,
             )
@@ -171,7 +178,7 @@ class HostCall(PipelineCall):
         kinds = [*(kind for _, _, kind in leaves), *(result.kind for result in results)]
         copied = all(isinstance(c, partial) and c.func is _copied for c in self.converted.values())
         computed = not {result.value for result in results} & self.program.leaves.keys()
-        plain = all(kind.dtype not in PARTS and kind.nbytes for kind in kinds)
+        plain = all(kind.dtype not in (*PARTS, BFLOAT16) and kind.nbytes for kind in kinds)
         if stages is None or not (copied and computed and plain) or self.sample is not None or self.in_place:
             return None
         arguments, memory, sent = dict[Any, StagedArray](), list[tuple[int, int]](), 0

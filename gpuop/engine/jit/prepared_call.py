@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.records import dataclass
+from gpuop.dsl.fields.from_arrays import readable
 from gpuop.engine.evaluate import argument
 from gpuop.engine.interop import array_like, lend, share
 from gpuop.fusion.windows.buffer_pool import reused
+from gpuop.ir.bfloat16 import as_array, fill
 from gpuop.ir.kernel import Pin
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
@@ -104,7 +106,7 @@ class PreparedHostCall:
             for n, result in enumerate(self.results):
                 if not result.direct:
                     array = download(result.kind, values[result.value], backend)
-                    outs[n] = array if out is None else _filled(outs[n], array)
+                    outs[n] = as_array(array, result.dtype) if out is None else fill(outs[n], array)
         except BaseException:
             backend.keep(memory_in_use)  # enqueued work may still use the arrays
             raise
@@ -234,7 +236,7 @@ def _host_arrays(inputs: Sequence[Any]) -> list[Array] | None:
     for array in inputs:
         if getattr(array, "requires_grad", False):
             return None
-        arrays += (np.asarray(array),)
+        arrays += (readable(array),)
     return arrays
 
 
@@ -260,8 +262,3 @@ def is_apart(spans: list[Reach], first: int, last: int) -> bool:
             return False
     spans += ((first, last),)
     return True
-
-
-def _filled(array: Array, values: Array) -> Array:
-    array[...] = values
-    return array

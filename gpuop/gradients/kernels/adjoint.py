@@ -14,6 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.gradients.kernels.active import is_smooth
 from gpuop.gradients.kernels.cut import kept_values
+from gpuop.gradients.kernels.floats import as_float, in_floats
 from gpuop.gradients.kernels.gather import Gather, Slice, slices
 from gpuop.gradients.kernels.interpolation import between_points
 from gpuop.gradients.kernels.linearize import linearized
@@ -70,6 +71,8 @@ def pulled(call: Call, kernel: Kernel, cotangents: Mapping[int, Field], wanted: 
     Raises:
         SemanticError: there is no derivative of what stands between these, at its line.
     """
+    call, kernel = in_floats(call, kernel)
+    cotangents = {n: as_float(field) for n, field in cotangents.items()}
     result: dict[int, Field] = {}
     for n in wanted:
         field = _pulled_to(n, call, kernel, cotangents, frozenset(wanted))

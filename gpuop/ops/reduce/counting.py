@@ -80,7 +80,7 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
             raise SemanticError(f"histogram: there is one bin or more, not {bins}")
         low, high = _ends(values, ends)
         if isinstance(low, Field) or isinstance(high, Field):
-            weak = [str(n.dtype) if isinstance(n, Field) else n for n in (low, high)]
+            weak = [values_dtype(n.dtype) if isinstance(n, Field) else n for n in (low, high)]
             number = np.result_type(*weak, values.type.array_dtype)
             low, high = (n if isinstance(n, Field) else Field(np.asarray(n, number)) for n in (low, high))
             return equal_bins(low, high, int(bins), values.type)

@@ -13,7 +13,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, SemanticError
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES, wide_float
+from gpuop.ir.dtype_names import COMPLEX_DTYPES, HALVES, values_dtype, wide_float
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.layout.axes import Axis, numbered, of_field
@@ -45,10 +45,10 @@ def _summed(a: Field, b: Field, axes: tuple[int, ...]) -> Field:
     dtype = a.dtype
     if dtype == "bool":
         return reduced("max", _times(a, b), axes)
-    result = reduced("sum", _times(a, b), axes)
-    bits = np.dtype(dtype).itemsize * 8
-    if np.dtype(dtype).kind in "iu" and bits < 64:
-        half = 1 << bits - 1 if np.dtype(dtype).kind == "i" else 0
+    result = reduced("sum", _times(astype(a, wide_float(dtype)), b), axes)
+    bits = values_dtype(dtype).itemsize * 8
+    if values_dtype(dtype).kind in "iu" and bits < 64:
+        half = 1 << bits - 1 if values_dtype(dtype).kind == "i" else 0
         result = apply("subtract", apply("bitwise_and", apply("add", result, half), (1 << bits) - 1), half)
     return astype(result, dtype)
 

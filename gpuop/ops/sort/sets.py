@@ -175,7 +175,7 @@ def _of_few(field: Field, values: Field, request: tuple[bool, ...], equal_nan: b
     of_array: Any = np.unique
     result = of_array(on_host("unique", SORTED, values), *request[1:], equal_nan=equal_nan)
     arrays = iter(result if isinstance(result, tuple) else (result,))
-    values = Field(next(arrays).astype(_dtype(field)))
+    values = Field(next(arrays), 0, _dtype(field))
     _, index, inverse, counts = (Field(next(arrays)) if want and n else values for n, want in enumerate(request))
     return [values, index, reshaped("unique", inverse, axes_of(field.type)) if request[2] else values, counts]
 

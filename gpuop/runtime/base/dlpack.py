@@ -13,10 +13,12 @@ import numpy as np
 
 from gpuop.base.errors import DeviceError
 from gpuop.base.finalizers import at_end
+from gpuop.ir.bfloat16 import BITS, CODED
 from gpuop.ir.layout import row_major
 
 CPU, CUDA, PINNED = 1, 2, 3  # DLDeviceType
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLDataTypeCode, by NumPy kind
+BFLOAT = 4  # DLDataTypeCode
 KINDS = {code: kind for kind, code in CODES.items()}
 NAME, USED = b"dltensor", b"used_dltensor"
 
@@ -25,6 +27,7 @@ NAME, USED = b"dltensor", b"used_dltensor"
 _TENSOR = struct.Struct("PiiiBBHPPQ")
 _MANAGED = struct.Struct(_TENSOR.format + "PP")
 _ADDRESS, _DEVICE = struct.Struct("P"), struct.Struct("ii")
+_CODE, _CODE_AT = struct.Struct("B"), struct.calcsize("Piii")
 _DELETER = _MANAGED.size - _ADDRESS.size  # the offset of the deleter's address
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _tensor_at = (ctypes.c_char * _TENSOR.size).from_address
@@ -98,6 +101,8 @@ def take(capsule: Any) -> DLPackMemory:
 
 @cache
 def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
+    if (code, bits, lanes) == (BFLOAT, 16, 1):
+        return CODED
     if code not in KINDS or lanes != 1 or bits < 8:
         raise DeviceError(f"an array of DLPack's type {code} with {bits} bits has no dtype of fields")
     return np.dtype(np.bool_ if code == CODES["b"] else f"{KINDS[code]}{bits // 8}")
@@ -123,7 +128,7 @@ def give(memory: DLPackMemory, done: Callable[[], None]) -> Any:
     Args:
         done: called when the memory is not needed any more, by the consumer or because there is none.
     """
-    base, dtype = _ExportedMemory(), memory.dtype
+    base, dtype = _ExportedMemory(), BITS if memory.dtype == CODED else memory.dtype
     strides = tuple(n * dtype.itemsize for n in memory.strides)
     base.__array_interface__ = {
         "data": (memory.address, False), "shape": memory.shape, "strides": strides, "typestr": dtype.str, "version": 3
@@ -131,5 +136,8 @@ def give(memory: DLPackMemory, done: Callable[[], None]) -> Any:
     base.owner = memory.owner
     at_end(base, done)
     capsule = np.asarray(base).__dlpack__()
-    _DEVICE.pack_into(_tensor_at(_api.PyCapsule_GetPointer(capsule, NAME)), _ADDRESS.size, *memory.device)
+    tensor = _tensor_at(_api.PyCapsule_GetPointer(capsule, NAME))
+    _DEVICE.pack_into(tensor, _ADDRESS.size, *memory.device)
+    if memory.dtype == CODED:
+        _CODE.pack_into(tensor, _CODE_AT, BFLOAT)
     return capsule

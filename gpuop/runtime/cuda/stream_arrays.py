@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.ir.bfloat16 import BFLOAT16, CODED
 from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.cuda.memory import CudaMemory
 
@@ -56,7 +57,7 @@ class CupyArrays(CudaStreamArrays):
         return data.ptr, array.strides
 
     def dtype(self, dtype: np.dtype[Any]) -> Any:
-        return dtype
+        return None if dtype == CODED else dtype
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
         array = self.kind(shape, dtype)
@@ -91,7 +92,7 @@ class TorchArrays(CudaStreamArrays):
         return array.data_ptr(), array.stride()
 
     def dtype(self, dtype: np.dtype[Any]) -> Any:
-        return getattr(self.torch, dtype.name, None)
+        return getattr(self.torch, BFLOAT16 if dtype == CODED else dtype.name, None)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
         array = self.new(shape, dtype=dtype, device=self.device)
@@ -121,7 +122,7 @@ class NumbaArrays(CudaStreamArrays):
         )
 
     def dtype(self, dtype: np.dtype[Any]) -> Any:
-        return dtype
+        return None if dtype == CODED else dtype
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> tuple[Any, int]:
         array = self.new(shape, dtype)
