@@ -60,7 +60,9 @@ before and after what changes. Fields with different names do not combine; unnam
 equal, or one side has scalars. `np.broadcast_to` takes the axes of both.
 
 **Dtypes.** Fields of several dtypes are joined in a common one, which is float32 where NumPy would turn integers into
-float64. Numbers beside a field must fit its dtype; those of a "unorm8" field are 0 to 1.
+float64. Numbers beside a field must fit its dtype; those of a "unorm8" field are 0 to 1. "bfloat16" beside integers is
+bfloat16, beside float16 float32; NumPy has no such dtype, so its arrays are float32, which holds each value. Transforms
+and decompositions of floats of 16 bits are float32.
 
 **Truth values.** In arithmetic bools count as int32: `-f`, `f - g`, `f + g`, `np.sign`, `np.ptp` and `np.ediff1d` of
 bool fields are int32, where NumPy raises or, for `+`, has `or`. `~f`, `f ^ g`, `f | g`, `f & g`, `np.diff` and extremes
@@ -70,7 +72,7 @@ are bools, as in NumPy.
 comparisons, derivatives and interpolation are computed in float64, as in NumPy, and rounded once, to float32; a device
 without float64 computes them in float32. `.var`, `.std`, `.mean` of 64 bits, quantiles, `np.isclose`, `np.average`,
 `np.trapezoid` and `np.unwrap` of integers need float64: such a device refuses them, except of `f.astype("float32")`.
-All steps of float16 are computed in float32.
+All steps of float16 and bfloat16 are computed in float32.
 
 **Shapes that depend on values.** Shapes are known before anything runs. `np.unique`, and `np.bincount` where the dtype
 does not bound the counts, evaluate their field when they are called, and return fields of the resulting size. They

@@ -227,7 +227,9 @@ def _digits(array: Array, dtype: str) -> Array:
 
 def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
-    array, target = values_of(array) if is_bfloat16(array.dtype) else array, values_dtype(dtype)
+    if is_bfloat16(array.dtype):
+        array = values_of(array)
+    target: np.dtype[Any] = values_dtype(dtype)
     fits = target.kind == "c" or array.dtype.kind != "c"
     if array.dtype.kind == "O":
         fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
-import numpy as np
-
 from gpuop.base.errors import SemanticError
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.from_arrays import Array, ArrayLike, Making, Placeholder, converted, numbers

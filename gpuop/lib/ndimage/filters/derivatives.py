@@ -8,6 +8,7 @@ from typing import Any
 from gpuop.base.errors import ArgumentError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import wide_float
 from gpuop.lib.ndimage.filter_arguments import axes_of, axis_of, each, edge, rank, result_dtype
 from gpuop.lib.ndimage.filters.correlation import along
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
@@ -42,11 +43,12 @@ def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect",
 
 def _differences(field: Field, axis: Any, output: Any, mode: Any, cval: Any, across: tuple[float, ...]) -> Field:
     main, modes, dtype = axis_of(axis, rank(field)), each(mode, rank(field), "mode"), result_dtype(output, field)
-    result = along(field, (-1.0, 0.0, 1.0), main, dtype, edge(modes[main], cval, field))
+    steps = wide_float(dtype)
+    result = along(field, (-1.0, 0.0, 1.0), main, steps, edge(modes[main], cval, field))
     for a in range(rank(field)):
         if a != main:
-            result = along(result, across, a, dtype, edge(modes[a], cval, field))
-    return result
+            result = along(result, across, a, steps, edge(modes[a], cval, field))
+    return result.astype(dtype)
 
 
 @takes_arrays()
@@ -94,7 +96,7 @@ def _summed(
     _refuse_of_scipy(derivative)
     total: Any = None
     for axis, outside in zip(chosen, each(mode, len(chosen), "mode"), strict=True):
-        slope = derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {}))
+        slope = derivative(field, axis, wide_float(dtype), outside, cval, *extra, **dict(keywords or {}))
         if not isinstance(slope, Field):
             raise ArgumentError(
                 f"a function of derivatives returns a Field, as `gp.ndimage.sobel`, not {described(slope)}"
@@ -203,9 +205,9 @@ def _length(
     axes: Any,
 ) -> Field:
     dtype = result_dtype(output, field)
-    squares = _summed(field, derivative, dtype, mode, cval, extra, keywords, axes, lambda d: d * d)
+    squares = _summed(field, derivative, wide_float(dtype), mode, cval, extra, keywords, axes, lambda d: d * d)
     if not axes_of(axes, rank(field)):
-        return squares
+        return squares.astype(dtype)
     exact = squares if squares.type.element.kind == "f" else squares.astype("float64")
     return apply("sqrt", exact).astype(dtype)
 

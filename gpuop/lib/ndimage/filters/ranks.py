@@ -12,7 +12,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import is_of_an_array, takes_arrays
-from gpuop.ir.dtype_names import wide_float
+from gpuop.ir.dtype_names import values_dtype, wide_float
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, edge, method_of, rank, result_dtype, window_axes
 from gpuop.lib.ndimage.filters.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
@@ -130,7 +130,7 @@ def _ranked(
     offsets = [offset for offset, _ in taps_of(field, window, chosen, origin, np.zeros(window.shape))]
     outside, dtype = edge(mode, cval, field), result_dtype(output, field)
     computed = compared_in(field, outside)
-    wide = np.dtype(computed).kind in "iu" and np.dtype(computed).itemsize > 2
+    wide = values_dtype(computed).kind in "iu" and values_dtype(computed).itemsize > 2
     most = WIDE_INTEGERS if wide else WRITTEN_OUT
     if method == "network" and count > most:
         raise ArgumentError(
@@ -148,7 +148,7 @@ def _selected(field: Field, offsets: Sequence[Offset], at: int, outside: ImageEd
     def selected(around: Around) -> Any:
         return k._select([around(offset) for offset in by_columns], at)
 
-    whole = np.dtype(computed).kind in "iub" and at != len(offsets) // 2  # medians have the fastest networks
+    whole = values_dtype(computed).kind in "iub" and at != len(offsets) // 2  # medians have the fastest networks
     if whole and is_of_an_array():
         window = field.type, tuple(offsets), outside, computed, dtype
         if _first_ranks.find(window, lambda: at) != at:

@@ -14,6 +14,7 @@ from gpuop.base.errors import ArgumentError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.ir.dtype_names import wide_float
 from gpuop.ir.types import Shape
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
@@ -116,7 +117,7 @@ def gaussian_filter(
     for axis, deviation, derivative, outside, reach in rows:
         if real(deviation, "sigma") > NONE:
             at = edge(outside, cval, field)
-            field = _blurred(field, deviation, axis, derivative, dtype, at, truncate, reach, method)
+            field = _blurred(field, deviation, axis, derivative, wide_float(dtype), at, truncate, reach, method)
     return in_dtype(field, dtype)
 
 
@@ -227,7 +228,7 @@ def uniform_filter(
     field, dtype = input, result_dtype(output, input)
     for axis, n, outside, shift in zip(chosen, sizes, modes, origins, strict=True):
         if n > 1:
-            field = _mean(field, n, axis, dtype, edge(outside, cval, field), shift, method)
+            field = _mean(field, n, axis, wide_float(dtype), edge(outside, cval, field), shift, method)
     return in_dtype(field, dtype)
 
 
