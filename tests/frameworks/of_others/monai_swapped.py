@@ -40,7 +40,8 @@ def trainable(image: Any, guide: Any, x: Any, y: Any, z: Any, sigma: Any, square
 
 
 def reach_of(sigma: Any, least: int) -> int:
-    return max(ceil(5 * float(sigma)) | 1, least) // 2
+    """Of the nearest tenth, so that differences do not go over its steps."""
+    return max(ceil(5 * round(float(sigma), 1)) | 1, least) // 2
 
 
 def weights_of_axis(n: int, sigma: float) -> np.ndarray[Any, Any]:
