@@ -280,3 +280,17 @@ def test_a_kernel_without_a_range_is_compiled_beside_those_that_are_shared(built
     assert about.startswith(
         "compiled for all sizes of `image`, `correlate1d` for this size: an extent is 3, not within 17"
     )
+
+
+def test_functions_that_count_on_an_extent():
+    """Arrays that no call has may be of no use to a function: it takes the third plane, or refuses others than three."""
+
+    @gp.pipeline
+    def weighted(row, planes):
+        f = gp.Field(planes)
+        assert f.shape[0] == 3, "three planes"
+        return (f[2] * gp.Field(row)).sum(axis=-1)
+
+    for n in (5, 25, 40, 31):
+        row, planes = np.arange(n, dtype=np.float64), rng.integers(0, 9, (3, n, n)).astype(np.float64)
+        np.testing.assert_array_equal(weighted(row, planes), (planes[2] * row).sum(axis=-1))

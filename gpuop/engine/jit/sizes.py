@@ -88,14 +88,30 @@ def with_numbers(family: Family, trace: Trace, other: Callable[[Shapes], Trace])
         return trace
     programs = family.programs[target]
     if programs.note(trace.program):
-        for part in PROBES:
-            programs.note(other(partial(_smaller, part)).program)
+        for program in filter(None, (_probe(other, part) for part in PROBES)):
+            programs.note(program)
     return replace(trace, program=programs.with_arguments(trace.program), sized=trace.program, target=target)
+
+
+def _probe(other: Callable[[Shapes], Trace], part: int) -> Program | None:
+    """The program of smaller arrays; None if the function does not take them: it may count on an extent that stays."""
+    for shapes in (_smaller, _smaller_where_changed):
+        try:
+            return other(partial(shapes, part)).program
+        except Exception:  # noqa: BLE001 - of the user's function, and no call has these arrays
+            continue
+    return None
 
 
 def _smaller(part: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
     """A shape that is likely to have kernels of the same form, with other numbers."""
     return tuple(n - n // part - (n > 2) for n in shape)
+
+
+def _smaller_where_changed(part: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
+    """The same along the axes whose extents differ from those of the first call."""
+    less = zip(_smaller(part, shape, first), shape, first, strict=True)
+    return tuple(n if n == before else smaller for smaller, n, before in less)
 
 
 def fits(tier: Tier, plan: Plan, target: Target) -> bool:
