@@ -1,0 +1,38 @@
+"""`check_grads` over every function and pipeline: some cases a day to the first order, all of them at night to the second.
+
+Expected values are central differences, on the reference: derivatives are the same kernels on all devices.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import gpuop as gp
+from gpuop.testing import check_grads
+from tests.gradients import sweep
+from tests.nightly import is_nightly
+
+CASES = sweep.cases()
+REFUSED: dict[str, str] = {}  # the sentences of those that have no derivative
+STEEP = {"pipeline bilateral_grid": 1e-3}  # tolerances of functions whose differences are rough
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives(name: str) -> None:
+    with gp.use_device("reference"):
+        call, args = CASES[name]()
+        f = sweep.smooth(call)
+        if not args or (isinstance(f(*args), tuple) and not f(*args)):
+            return  # integers and truth values have no derivative
+        tolerance = STEEP.get(name)
+        if name in REFUSED:
+            with pytest.raises(gp.SemanticError, match=re.escape(REFUSED[name])):
+                check_grads(f, args)
+            return
+        check_grads(f, args, order=2 if is_nightly() else 1, rtol=tolerance, atol=tolerance)
+
+
+def test_most_functions_have_derivatives() -> None:
+    assert len(REFUSED) <= 0.05 * len(CASES)
