@@ -12,15 +12,19 @@ import pytest
 import gpuop as gp
 from gpuop.testing import check_grads
 from tests.gradients import sweep
-from tests.nightly import is_nightly
+from tests.nightly import is_nightly, left_to_nightly
+from tests.rotation import is_turn
 
 CASES = sweep.cases()
+FEW = 3  # days in which the share of a day takes turns; with the fortnight of shares all cases come in 42 days
 REFUSED: dict[str, str] = {}  # the sentences of those that have no derivative
 STEEP = {"pipeline bilateral_grid": 1e-3}  # tolerances of functions whose differences are rough
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name: str) -> None:
+    if not is_turn(name, FEW):
+        left_to_nightly("a third of the share of a day is run")
     with gp.use_device("reference"):
         call, args = CASES[name]()
         f = sweep.smooth(call)
