@@ -71,7 +71,7 @@ def test_a_value_that_is_read_and_then_overwritten() -> None:
 
 
 def test_the_gradient_of_an_intermediate_value() -> None:
-    """That of the rest of the program by it."""
+    """The derivative of the rest of the program by it."""
     middle = squared(gp.Field(ROW))
     slope = gp.grad(lambda m: (doubled(m) ** 3).sum())(middle).numpy()
     np.testing.assert_allclose(slope, 24 * ROW**4, 1e-12)
@@ -277,7 +277,7 @@ def test_advection_of_several_components() -> None:
 
 
 def test_registration_from_no_displacement() -> None:
-    """Where coordinates are whole, the slope by them is that to the next point, not 0."""
+    """The slope by whole coordinates is that to the next point, not 0."""
     image = rng.random((4, 5))
 
     @gp.operator
