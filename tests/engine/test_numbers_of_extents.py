@@ -227,9 +227,12 @@ def test_devices_in_turns():
 def test_scans_of_some_chunks(built):
     """Rows of two chunks and more share kernels: whether products of integers wrap does not depend on their number."""
     pipeline = gp.pipeline(lambda x: np.cumsum(gp.ScalarField(x), axis=-1))
-    for n in (9000, 7000, 5000, 5300):
+    counts = []
+    for n in (9000, 7000, 5000, 5300, 23000, 11008, 17001):
         x = rng.integers(0, 50, n).astype(np.int32)
         assert np.array_equal(pipeline(x), np.cumsum(x))
+        counts.append(len(built))
+    assert len({*counts[2:]}) == 1
     x = rng.integers(0, 50, 4500).astype(np.int32)
     assert np.array_equal(pipeline(x), np.cumsum(x))
     assert pipeline.explain(x).endswith("compiled for all sizes of `x`")

@@ -34,7 +34,7 @@ from gpuop.runtime.devices import current
 OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
 FAMILIES_KEPT, SIZES_KEPT = 32, 128
-PROBES = 8, 5  # parts of its extents by which other sizes of the kind of one are smaller
+PROBES = (8, 32), (5, 1), (-2, 1)  # other sizes differ by a part of its extents, a multiple of that; the last one is larger
 MOST_TEXTS = 12  # sizes with texts of their own, if these are more than half of all, until each size has
 Shapes = Callable[
     [tuple[int, ...], tuple[int, ...]], tuple[int, ...]
@@ -88,30 +88,32 @@ def with_numbers(family: Family, trace: Trace, other: Callable[[Shapes], Trace])
         return trace
     programs = family.programs[target]
     if programs.note(trace.program):
-        for program in filter(None, (_probe(other, part) for part in PROBES)):
+        for program in filter(None, (_probe(other, *each) for each in PROBES)):
             programs.note(program)
     return replace(trace, program=programs.with_arguments(trace.program), sized=trace.program, target=target)
 
 
-def _probe(other: Callable[[Shapes], Trace], part: int) -> Program | None:
-    """The program of smaller arrays; None if the function does not take them: it may count on an extent that stays."""
-    for shapes in (_smaller, _smaller_where_changed):
+def _probe(other: Callable[[Shapes], Trace], part: int, unit: int) -> Program | None:
+    """The program of other arrays; None if the function does not take them: it may count on an extent that stays."""
+    for shapes in (_probed, _probed_where_changed):
         try:
-            return other(partial(shapes, part)).program
+            return other(partial(shapes, part, unit)).program
         except Exception:  # noqa: BLE001 - of the user's function, and no call has these arrays
             continue
     return None
 
 
-def _smaller(part: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that is likely to have kernels of the same form, with other numbers."""
-    return tuple(n - n // part - (n > 2) for n in shape)
+def _probed(part: int, unit: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that is likely to have kernels of the same form, with other numbers: words of 32 bits end where rows do, or not."""
+    away = (-(-(n // part + (n > 2)) // unit) * unit for n in shape)
+    each = zip(shape, away, strict=True)
+    return tuple(n - far if far < n and n > 1 else n - (n > 1) * (n // part + (n > 2)) for n, far in each)
 
 
-def _smaller_where_changed(part: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
+def _probed_where_changed(part: int, unit: int, shape: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
     """The same along the axes whose extents differ from those of the first call."""
-    less = zip(_smaller(part, shape, first), shape, first, strict=True)
-    return tuple(n if n == before else smaller for smaller, n, before in less)
+    others = zip(_probed(part, unit, shape, first), shape, first, strict=True)
+    return tuple(n if n == before else other for other, n, before in others)
 
 
 def fits(tier: Tier, plan: Plan, target: Target) -> bool:

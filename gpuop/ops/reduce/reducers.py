@@ -147,12 +147,17 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
 
 @dataclass(frozen=True)
 class Split:
-    """A split of `count` values into `chunks`; in each `width` threads side by side take `share` values each."""
+    """A split of `count` values into `chunks`; in each `width` threads side by side take `share` values each.
+
+    Attributes:
+        full: whether shares are full iterations, as in all splits that are made alike of as many values or more.
+    """
 
     count: int
     width: int
     share: int
     chunks: int
+    full: bool = False
 
     @property
     def size(self) -> int:
@@ -180,7 +185,7 @@ def split(count: int, width: int, most: int, step: int = 1) -> Split:
     chunks = -(-count // (width * most))
     share = -(-count // (width * chunks))
     share = -(-share // step) * step if chunks > 1 else share
-    return Split(count, width, share, -(-count // (width * share)))
+    return Split(count, width, share, -(-count // (width * share)), chunks > 1 and step % PER_ITERATION == 0)
 
 
 Load = Callable[[Any], Item]  # returns the item at a position below the count
@@ -231,8 +236,7 @@ def _open_share(
     iterations, rest, safe = count / PER_ITERATION, count % PER_ITERATION, whole / PER_ITERATION
     _iterate(reducer, total, load, first, safe, parts.width)
     _iterate(reducer, total, guarded, first + safe * (PER_ITERATION * parts.width), iterations - safe, parts.width)
-    # several chunks of a reduction have full iterations; those of a scan may not
-    if parts.chunks == 1 or parts.share % PER_ITERATION:
+    if not parts.full:
         with k._if(rest > 0) if reducer.key else nullcontext():  # the identity of a user function may change values
             _one_iteration(
                 reducer, total, guarded, first + iterations * (PER_ITERATION * parts.width), rest, parts.width

@@ -103,10 +103,12 @@ class _Group:
         self.have: dict[str, Expr] = {}
         for axis, size in self.sizes.items():
             extent = kernel.domain.extent(axis)
+            is_open = extent in kernel.extents
             self.have[axis] = constant(size, INT)
-            if size > 1 and extent % size:
+            if size > 1 and (extent % size or is_open):
                 before = b.apply("mul", Index("group", axis), size)
-                self.have[axis] = b.apply("min", b.apply("sub", extent, before), size)
+                end = Index("global_size", axis) if is_open else constant(extent, INT)
+                self.have[axis] = b.apply("min", b.apply("sub", end, before), size)
         self.whole = kernel.whole
 
     def local(self, axis: str) -> Expr:
