@@ -279,6 +279,12 @@ def test_a_kernel_without_a_range_is_compiled_beside_those_that_are_shared(built
     pipeline = gp.pipeline(blurred_and_sum)
     for shape in ((90, 200), (75, 160), (3, 170)):
         pipeline(np.ones(shape, np.float32))
+    alone = gp.pipeline(lambda image: ndimage.gaussian_filter(gp.ScalarField(image), 2.0))
+    for shape in ((90, 200), (75, 160), (3, 170)):
+        alone(np.ones(shape, np.float32))
+    told = alone.explain(np.ones((3, 170), np.float32))
+    assert told.endswith("compiled for this size: of `correlate1d`, an extent is 3, not within 17 to 46340")
+    assert "traced again" not in told  # a refused trace is no change of what is captured
     about = pipeline.explain(np.ones((3, 170), np.float32)).splitlines()[-1]
     assert about.startswith(
         "compiled for all sizes of `image`, `correlate1d` for this size: an extent is 3, not within 17"

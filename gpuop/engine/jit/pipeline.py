@@ -290,7 +290,7 @@ class Pipeline(WithRules):
         cached, captured = self.traces.lookup(key, owners, (self.function, *others), large_arrays=True)
         if cached and refused is None and cached.suits(current().target):
             return TracedCall(self.name, cached.latest, device, captured)
-        again = self.traces.reason_for_retrace(key, owners, captured)
+        again = cached.again if cached else self.traces.reason_for_retrace(key, owners, captured)
         counted = self.auto and new is not None and isinstance(captured, Snapshot)
         family = self.sizes.family(types, (rest, *map(id, owners)), bool(new)) if counted else None
         tier = refused if refused is not None or family is None else tier_of(family, types)

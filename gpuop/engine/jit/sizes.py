@@ -34,7 +34,11 @@ from gpuop.runtime.devices import current
 OFTEN = 3  # calls of one size until kernels are compiled for it
 LEAST_EXTENT = 8  # smaller numbers of a kernel are hardly extents
 FAMILIES_KEPT, SIZES_KEPT = 32, 128
-PROBES = (8, 32), (5, 1), (-2, 1)  # other sizes differ by a part of its extents, a multiple of that; the last one is larger
+PROBES = (
+    (8, 32),
+    (5, 1),
+    (-2, 1),
+)  # other sizes differ by a part of its extents, a multiple of that; the last one is larger
 MOST_TEXTS = 12  # sizes with texts of their own, if these are more than half of all, until each size has
 Shapes = Callable[
     [tuple[int, ...], tuple[int, ...]], tuple[int, ...]
