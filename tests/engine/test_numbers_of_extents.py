@@ -285,6 +285,9 @@ def test_a_kernel_without_a_range_is_compiled_beside_those_that_are_shared(built
     told = alone.explain(np.ones((3, 170), np.float32))
     assert told.endswith("compiled for this size: of `correlate1d`, an extent is 3, not within 17 to 46340")
     assert "traced again" not in told  # a refused trace is no change of what is captured
+    assert "predicted" not in pipeline.explain(
+        np.ones((75, 160), np.float32)
+    )  # no time of kernels for all sizes is known
     about = pipeline.explain(np.ones((3, 170), np.float32)).splitlines()[-1]
     assert about.startswith(
         "compiled for all sizes of `image`, `correlate1d` for this size: an extent is 3, not within 17"

@@ -83,15 +83,20 @@ def report(
 
 
 def _predicted(plan: Plan, target: Target | None, device: DeviceFacts | None) -> Prediction | None:
-    """The result of `prediction.totals`; null without a device."""
-    return totals(plan, target, device) if target is not None and device is not None else None
+    """The result of `prediction.totals`; null without a device, and where kernels are for all sizes, which no time is known of."""
+    if target is None or device is None or any(_is_open(launch.kernel, target) for launch in plan.launches):
+        return None
+    return totals(plan, target, device)
 
 
 def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts | None) -> list[Prediction] | None:
-    if target is None or device is None:
+    if target is None or device is None or _is_open(kernel, target):
         return None
-    is_open = isinstance(kernel, Kernel) and kernel.dynamic and opened(kernel, target).kernel is not None
-    return None if is_open else launch_predictions(kernel, target, device)
+    return launch_predictions(kernel, target, device)
+
+
+def _is_open(kernel: Launchable, target: Target) -> bool:
+    return isinstance(kernel, Kernel) and bool(kernel.dynamic) and opened(kernel, target).kernel is not None
 
 
 def _totals(plan: Plan, values: set[int]) -> Facts:
