@@ -226,7 +226,8 @@ def a_tensor_with_a_gradient():
 
 
 @WRONGS.add(
-    "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; call gpuop outside of them"
+    "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; `gpuop.jax.wrap(pipeline)` is a "
+    "function that has its place there"
 )
 def a_tracer():
     gp.ScalarField(DynamicJaxprTracer())  # here

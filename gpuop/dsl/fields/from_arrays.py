@@ -137,8 +137,8 @@ def _check_has_numbers(value: Any) -> None:
     kind, package = type(value), type(value).__module__.partition(".")[0]
     if package in ("jax", "jaxlib") and "Tracer" in kind.__name__:
         raise SemanticError(
-            "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; call gpuop outside of them, "
-            "or in a function that `jax.pure_callback` calls"
+            "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; `gpuop.jax.wrap(pipeline)` is "
+            "a function that has its place there"
         )
     without_gradient(value)
 
