@@ -180,3 +180,12 @@ def test_constants_need_no_derivative(reference: None) -> None:
 def test_bases_of_the_rest_are_refused(f: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(gp.SemanticError, match=re.escape(message)):
         gp.grad(f)(gp.Field(TALL))
+
+
+def test_lengths_have_slope_0_at_0(reference: None) -> None:
+    """Flat parts of pictures are not NaN; elsewhere the slope is the direction."""
+    a = np.array([[0.0, 0, 0], [3, 0, 4]])
+    slope = gp.grad(lambda a: LA.norm(a, axis=1).sum())(gp.Field(a)).numpy()
+    np.testing.assert_allclose(slope, [[0, 0, 0], [0.6, 0, 0.8]], 1e-14)
+    flat = gp.grad(lambda a: gp.ndimage.gaussian_gradient_magnitude(a, 1).sum())(gp.Field(np.ones((3, 4)))).numpy()
+    np.testing.assert_array_equal(flat, np.zeros((3, 4)))

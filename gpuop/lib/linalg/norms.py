@@ -9,7 +9,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
-from gpuop.ops.elementwise.algebra import apply, astype
+from gpuop.ops.elementwise.algebra import apply, astype, length_of
 from gpuop.ops.layout.axes import of_field, several
 
 
@@ -48,7 +48,7 @@ def _root_of_squares(field: Field, axes: list[int], keepdims: bool) -> Field:
     size = apply("absolute", field) if field.dtype in COMPLEX_DTYPES else field
     if not axes:
         return apply("absolute", size)
-    return apply("sqrt", apply("multiply", size, size).sum(axis=tuple(axes), keepdims=keepdims))
+    return length_of(apply("multiply", size, size).sum(axis=tuple(axes), keepdims=keepdims))
 
 
 def _of_vectors(size: Field, order: Any, axis: int, keepdims: bool) -> Field:

@@ -97,6 +97,11 @@ def apply(name: str, *operands: Operand) -> Field:
     return _with_slopes(name, operands, result) if name in RULED else result
 
 
+def length_of(squares: Field) -> Field:
+    """The root of a sum of squares, whose slope is 0 at 0."""
+    return with_rule(apply("sqrt", squares), "length", [squares], None, Late("elementwise.length"))
+
+
 def _with_slopes(name: str, operands: Sequence[Operand], result: Field) -> Field:
     """The result of a function whose derivatives are a rule, outside of the cache, which has graphs alone."""
     if result.dtype not in RULED[name]:

@@ -84,4 +84,14 @@ def _pushed(
     return None if total is None else astype(spread(name, total, result.type.array_shape), result.dtype)
 
 
+def _length_pushed(inputs: Sequence[Field], result: Field, tangents: Sequence[Field | None]) -> Field | None:
+    """The tangent of the root of a sum of squares: 0 where that is 0, as of `_length`."""
+    (tangent,) = tangents
+    if tangent is None:
+        return None
+    zero = apply("equal", result, 0)
+    return where(zero, 0, _over(apply("multiply", tangent, 0.5), where(zero, 1, result)))
+
+
 derivatives["elementwise.pushed"] = _pushed
+derivatives["elementwise.length"] = _length_pushed

@@ -13,7 +13,7 @@ from gpuop.lib.ndimage.filter_arguments import axes_of, axis_of, each, edge, ran
 from gpuop.lib.ndimage.filters.correlation import along
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.lib.ndimage.filters.smoothing import gaussian_filter
-from gpuop.ops.elementwise.algebra import apply
+from gpuop.ops.elementwise.algebra import length_of
 
 Derivative = Callable[..., Field]  # arguments: a field, an axis, a dtype, a mode, `cval`, and extra arguments
 
@@ -209,7 +209,7 @@ def _length(
     if not axes_of(axes, rank(field)):
         return squares.astype(dtype)
     exact = squares if squares.type.element.kind == "f" else squares.astype("float64")
-    return apply("sqrt", exact).astype(dtype)
+    return length_of(exact).astype(dtype)
 
 
 @takes_arrays()
