@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from gpuop.base.garbage import uncollected
 from gpuop.base.misspelt import hinted
 
 
@@ -34,17 +35,11 @@ def _public(face: str, value: Any) -> Any:
 
 
 def imported(name: str) -> Any:
-    """Import a module without collections of garbage, which take a sixth of the time and find none.
-
-    Its objects then count as old: the next collection would look at all of them.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return import_module(name)
-    finally:
-        if collects:
-            if not gc.get_freeze_count():  # else the user has frozen some, which stay so
+    """Import a module without collections of garbage. Its objects then count as old: the next collection would look at all."""
+    with uncollected() as collects:
+        try:
+            return import_module(name)
+        finally:
+            if collects and not gc.get_freeze_count():  # else the user has frozen some, which stay so
                 gc.freeze()
                 gc.unfreeze()  # to the oldest generation
-            gc.enable()

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.garbage import uncollected
 from gpuop.base.lru import BoundedCache, forget_all
 from gpuop.base.trace import HostSpan, observers
 from gpuop.codegen.generate import target_named
@@ -107,7 +108,7 @@ def prepare(
     key = _plan_key(what.key, backend, pin, optimize, frozenset({**layouts, **what.layouts}.items()))
 
     def made() -> Prepared:
-        with HostSpan("plan"):
+        with HostSpan("plan"), uncollected():
             new = planned() if planned else plan_on(backend, what, pin, optimize, layouts)
         with HostSpan("compile"):
             return Prepared(backend.main, replace(new, program=new.program.without_values()))

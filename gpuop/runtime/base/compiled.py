@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 from gpuop.base.config import config
 from gpuop.base.errors import CompileError
 from gpuop.base.finalizers import WeakValues
+from gpuop.base.garbage import uncollected
 from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate
@@ -83,7 +84,8 @@ class CompilingBackend(Backend):
         return self.compile_all([kernel])[0]
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[CompiledProgram]:
-        texts = [self._generated(kernel) for kernel in kernels]
+        with uncollected():
+            texts = [self._generated(kernel) for kernel in kernels]
         with nullcontext() if self.builds_at_once and is_job() else _building:
             programs = {key: self.programs.get(key) for key, _ in texts}
             new = {key: program for key, program in texts if programs[key] is None}
