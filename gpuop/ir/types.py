@@ -67,7 +67,7 @@ class DType:
 
     def values(self, numbers: Any) -> np.ndarray[Any, Any]:
         """The numbers as values of the type, floats rounded to it."""
-        return rounded(numbers) if self is BFLOAT else np.asarray(numbers).astype(self.numpy)
+        return rounded(numbers) if self is BFLOAT else np.asarray(numbers).astype(self.numpy, copy=False)
 
     def __str__(self) -> str:
         return self.c

@@ -74,8 +74,14 @@ def in_turns(f):
         _writeTensor(_out0, line[c] * 2.0, _column, c)
 
 
+@gp.operator
+def rounded(f):
+    """A value that is one of bfloat16."""
+    return _convert(_readTensor(f) * 1.7, "bfloat16") * 3.0
+
+
 def rare() -> tuple[gp.Field, ...]:
-    """With two loops that turn alike, one that divides what it loads, and many extremes."""
+    """With two loops that turn alike, one that divides what it loads, many extremes, and bfloat16."""
     f = gp.ScalarField(np.random.default_rng(3).integers(-40, 41, (40, 6)).astype("f"))
     g = gp.ScalarField(np.arange(40, dtype="f").reshape(20, 2))
     return (
@@ -85,6 +91,7 @@ def rare() -> tuple[gp.Field, ...]:
         f.max(axis=0),
         (1 / f).sum(axis=0),
         ranked(g),
+        rounded(f),
     )
 
 

@@ -213,9 +213,8 @@ class Threads:
                 return [self.memory.fields[field][plane, 0]]
             case ir.Apply():
                 return self.apply(expr)
-            case ir.Cast(arg=arg, type=type_, saturate=saturate):
-                cast = [numpy_semantics.convert(np.asarray(v), type_.dtype.numpy, saturate) for v in self.lanes(arg)]
-                return cast * type_.lanes if len(cast) < type_.lanes else cast
+            case ir.Cast():
+                return self.cast(expr)
             case ir.Bits(arg=arg, type=type_):
                 return [np.ascontiguousarray(v).view(type_.dtype.numpy).reshape(np.shape(v)) for v in self.lanes(arg)]
             case ir.Lane(arg=arg, lane=lane):
@@ -239,6 +238,11 @@ class Threads:
                 raise AssertionError(f"{expr.fact!r} is left though the target is known")
             case _:
                 ir.assert_never(expr)
+
+    def cast(self, cast: ir.Cast) -> Lanes:
+        dtype, values = cast.type.dtype, map(np.asarray, self.lanes(cast.arg))
+        lanes = [dtype.values(numpy_semantics.convert(v, dtype.numpy, cast.saturate)) for v in values]
+        return lanes * cast.type.lanes if len(lanes) < cast.type.lanes else lanes
 
     def read(self, read: ir.Read) -> Lanes:
         element, fill = self.element(read.element), self.element(read.fill)
