@@ -141,7 +141,7 @@ def extents_one_by_one():
     gp.zeros(3, 4)  # here
 
 
-@WRONGS.add("complex128, unorm8. Did you mean 'complex128'?")
+@WRONGS.add("complex128, unorm8, bfloat16. Did you mean 'complex128'?")
 def near_dtype():
     gp.ScalarField(ARRAY, dtype="complex182")  # here
 
