@@ -31,4 +31,6 @@ def pairs() -> tuple[Any, Any]:
     whole = random.integers(-300, 300, 2**14), random.integers(-50, 50, 2**14)
     close = random.normal(0, 3, 2**13)
     near = close + random.normal(0, 0.05, 2**13)
-    return tuple(nearest(np.concatenate(each)) for each in ((x, whole[0], close), (y, whole[1], near)))
+    return tuple(
+        nearest(np.concatenate([np.float32(v) for v in each])) for each in ((x, whole[0], close), (y, whole[1], near))
+    )
