@@ -15,6 +15,7 @@ from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.host_operator import name_of_function
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.bfloat16 import BFLOAT16
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, part_dtype
 from gpuop.ir.kernel import DeviceFunction, LibraryCost, Output
 from gpuop.ir.nodes import FieldParam
@@ -48,7 +49,8 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, p
         A Field, or a tuple of them where `outputs` is a tuple. Results are those of the library: their bits are its own.
 
     Raises:
-        SemanticError: for arguments of other kinds; and when it is evaluated, for results in other arrays than the outputs'.
+        SemanticError: for arguments of other kinds, and bfloat16; and when it is evaluated, for results in other arrays than the
+            outputs'.
         DeviceError: when it is evaluated, on CUDA without CuPy, and on OpenCL devices that are no CPUs.
     """
     return apply_library(function, fields, outputs, pure)
@@ -61,6 +63,12 @@ def apply_library(
     name = name_of_function("device", function, fields)
     several = isinstance(outputs, (tuple, list))
     types = [slot.kind for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
+    if BFLOAT16 in [value.dtype for value in (*fields, *types)]:
+        raise SemanticError(
+            f"device operator `{name}` has no bfloat16 fields: NumPy and CuPy have no such dtype; write `f.astype('float32')` and "
+            "outputs of float32",
+            here(),
+        )
     inputs = [_on_device(f) for f in fields]
     run = Filled(function, name, tuple(f.type for f in fields), tuple(types), here())
     params = tuple(FieldParam(f.name or f"in{n}", f.node.type) for n, f in enumerate(inputs))

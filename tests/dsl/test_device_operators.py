@@ -249,6 +249,15 @@ def test_results_of_its_own(device):
     same_bits(gp.DeviceOperator(reverse, f + 0, outputs=f.type).numpy(), f.numpy()[::-1])
 
 
+@pytest.mark.parametrize(("dtype", "result"), [("bfloat16", "float32"), ("float32", "bfloat16")])
+def test_bfloat16_is_refused(dtype, result):
+    f = gp.ScalarField(image(3, 4), dtype=dtype)
+    with pytest.raises(
+        gp.SemanticError, match="`reverse` has no bfloat16 fields: NumPy and CuPy have no such dtype; write"
+    ):
+        gp.DeviceOperator(reverse, f, outputs=f.type.replace(dtype=result))
+
+
 def test_inputs_are_read_only_on_the_host():
     f = gp.ScalarField(image(3, 4))
 
