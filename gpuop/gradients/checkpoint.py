@@ -22,7 +22,8 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
         layer = gp.checkpoint(layer)
 
-    It takes less memory and more time. Values are the same bits. What it captures is kept, as its arguments are.
+    It takes less memory and more time. Values and gradients are the same bits, but for what several calls share, as a parameter:
+    its shares are added call by call. What the function captures is kept, as its arguments are.
 
     Args:
         f: of Fields, `gp.Parameter`s and constants; it gives Fields, or tuples, lists or dicts of them.

@@ -201,3 +201,10 @@ def test_made_and_random(device: str) -> None:
         assert abs(drawn.mean() - (0.5 if draw is gp.random.uniform else 0)) < 0.06
     uniform = gp.random.uniform(gp.random.key(7), (4000,), "bfloat16").numpy()
     assert uniform.min() == 0 and uniform.max() == 1 - 2**-8 and len(np.unique(uniform)) == 256
+
+
+@pytest.mark.parametrize("decimals", [1, 3, -1])
+def test_rounding_to_decimals(decimals: int, device: str) -> None:
+    values = ALL[np.isfinite(ALL) & (np.abs(ALL) < 1e30)]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(np.round(bf(values), decimals).numpy(), nearest(np.round(values, decimals)))

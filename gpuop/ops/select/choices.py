@@ -11,6 +11,7 @@ from gpuop.base.errors import ArgumentError, SemanticError, UnsupportedError
 from gpuop.dsl.fields.derivative_rules import with_rule
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.bfloat16 import BFLOAT16
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise import algebra
@@ -92,6 +93,8 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Field:
         return apply("rint", field)
     scale = float(10 ** abs(digits))
     larger, smaller = ("multiply", "divide") if digits > 0 else ("divide", "multiply")
+    if field.dtype == BFLOAT16:  # rounded once; float16 at each step, as in NumPy
+        return astype(around(astype(field, "float32"), digits), BFLOAT16)
     return apply(smaller, apply("rint", apply(larger, field, scale)), scale)
 
 
