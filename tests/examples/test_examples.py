@@ -45,6 +45,7 @@ OF_ARRAYS = [
     "libraries",
     "mul2",
     "parameter_table",
+    "seismic",
     "transposes",
     "tuned_transpose",
     "volume",
@@ -410,6 +411,62 @@ def test_videos_and_folders(name: str, tmp_path: Path, capsys: pytest.CaptureFix
     iio.imwrite(tmp_path / "9.png", frames[0, :20])
     with pytest.raises(SystemExit, match=r"error: a sensor: an array of shape \(20, 32, 3\) came"):
         example("stream").main(["--folder", str(tmp_path), "--device", name])
+
+
+# --- what is learned ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def little_ground(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The inversion of a small piece of ground, from two shots."""
+    seismic = example("seismic")
+    for constant, value in {"ROWS": 36, "COLUMNS": 26, "STEPS": 150, "SURFACE": 4, "EDGE": 4, "SHOTS": 2}.items():
+        monkeypatch.setattr(seismic, constant, value)
+    monkeypatch.setattr(seismic, "CHECKPOINTS", 4)
+    return seismic
+
+
+def records_by_numpy(seismic: Any, speed: Array, shots: list[int]) -> Array:
+    """Waves of the same scheme in float64."""
+    rate, fade, wavelet = (speed * 1.5e-4) ** 2, np.float64(seismic.sponge()), np.float64(seismic.ricker())
+    records = np.zeros((len(shots), len(wavelet), speed.shape[1]))
+    for record, shot in zip(records, shots, strict=True):
+        p = before = np.zeros(speed.shape)
+        for tick, pressure in enumerate(wavelet):
+            record[tick] = p[seismic.SURFACE]
+            source = np.zeros(speed.shape)
+            source[seismic.SURFACE, shot] = pressure
+            around = ndimage.laplace(p, mode="constant")
+            p, before = fade * (2 * p - fade * before + rate * around + source), p
+    return records
+
+
+def test_waves_of_shots_and_their_gradient(little_ground: Any, name: str) -> None:
+    """Records are NumPy's, and so is the slope of the misfit along a direction, by central differences in float64."""
+    truth, rng = little_ground.ground(), np.random.default_rng(4)
+    truth[10:] += 400
+    speed, direction = truth + np.float32(20 * rng.random(truth.shape)), rng.standard_normal(truth.shape)
+    shots = [5, 17]
+    expected = records_by_numpy(little_ground, np.float64(truth), shots)
+    with gp.use_device(name):
+        observed = little_ground.records(truth, np.int32(shots))
+        loss, slope = gp.value_and_grad(little_ground.misfit)(speed, np.int32(shots), np.float32(expected))
+    np.testing.assert_allclose(observed, expected, rtol=0, atol=2e-5 * abs(expected).max())
+
+    def misfit(step: float) -> float:
+        return float(((records_by_numpy(little_ground, speed + step * direction, shots) - expected) ** 2).sum())
+
+    np.testing.assert_allclose(loss, misfit(0), rtol=1e-3)
+    np.testing.assert_allclose((slope * direction).sum(), (misfit(1e-2) - misfit(-1e-2)) / 2e-2, rtol=1e-2)
+
+
+def test_inversion_of_waves(little_ground: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "new folder" / "seismic.png"
+    assert little_ground.main(["--iterations", "3", "--output", str(target), "--device", DEVICES[0]]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^\d gradients in .* s: misfit \S+ to \S+$", printed, re.M)
+    assert re.search(r"^speeds are wrong by \d+ m/s at the start, by \d+ m/s in the end$", printed, re.M)
+    assert iio.imread(target).std() > 20
 
 
 # --- what they say when they cannot ------------------------------------------------------------------------------------
