@@ -45,6 +45,7 @@ OF_ARRAYS = [
     "libraries",
     "mul2",
     "parameter_table",
+    "pattern_fit",
     "seismic",
     "transposes",
     "tuned_transpose",
