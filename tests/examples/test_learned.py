@@ -29,7 +29,7 @@ def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def shown(script: Any, arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a script prints on the default device, whose picture is written."""
+    """The text that a script prints on the default device; its picture is written."""
     target = folder / "new folder" / "result.png"
     assert script.main([*arguments, "--device", DEVICES[0], "--output", str(target)]) == 0
     printed = capsys.readouterr().out
