@@ -18,7 +18,8 @@ from tests.rotation import is_turn
 CASES = sweep.cases()
 FEW = 3  # days in which the share of a day takes turns; with the fortnight of shares all cases come in 42 days
 REFUSED: dict[str, str] = {}  # the sentences of those that have no derivative
-STEEP = {"pipeline bilateral_grid": 1e-3}  # tolerances of functions whose differences are rough
+# steps and tolerances of functions that compute in float32, with jumps nearby
+ROUGH = {"pipeline bilateral_grid": (1e-4, 2e-2)}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -30,12 +31,12 @@ def test_derivatives(name: str) -> None:
         f = sweep.smooth(call)
         if not args or (isinstance(f(*args), tuple) and not f(*args)):
             return  # integers and truth values have no derivative
-        tolerance = STEEP.get(name)
+        step, tolerance = ROUGH.get(name, (None, None))
         if name in REFUSED:
             with pytest.raises(gp.SemanticError, match=re.escape(REFUSED[name])):
                 check_grads(f, args)
             return
-        check_grads(f, args, order=2 if is_nightly() else 1, rtol=tolerance, atol=tolerance)
+        check_grads(f, args, order=2 if is_nightly() else 1, rtol=tolerance, atol=tolerance, eps=step)
 
 
 def test_most_functions_have_derivatives() -> None:
