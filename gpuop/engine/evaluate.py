@@ -19,6 +19,7 @@ from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
 from gpuop.dsl.fields.sources import HostArray
+from gpuop.dsl.recorder.trace_effects import values_seen
 from gpuop.engine.interop import own
 from gpuop.engine.number_arguments import NumberArguments
 from gpuop.fusion.iteration import Repeating
@@ -305,6 +306,7 @@ def evaluate(*fields: Field) -> Any:
     for f in fields:
         if not isinstance(f, Field):
             raise SemanticError(f"evaluate wants Fields, not {described(f)}")
+        values_seen(f.node)
     backend = current()
     buffers, mark = compute([f.node for f in fields], backend), marked(backend)
     names = names_given(len(fields)) or tuple(f.name for f in fields)

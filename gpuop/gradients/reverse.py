@@ -14,8 +14,9 @@ from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.fields.sources import Deferred
+from gpuop.dsl.recorder.trace_effects import reads_watched
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
-from gpuop.gradients.values import added, cotangents, is_differentiable, substituted
+from gpuop.gradients.values import added, cotangents, depends_on, is_differentiable, substituted
 from gpuop.ir.build import number
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, FLOATS, dtype_name
 from gpuop.ir.types import FieldType, is_integer
@@ -251,7 +252,8 @@ class _Trace:
         self.arguments = {n: self.argument(n, args) for n in dict.fromkeys(self.place(n, len(args)) for n in positions)}
         self.order = [self.place(n, len(args)) for n in positions]
         inner = [self.arguments[n].alias if n in self.arguments else arg for n, arg in enumerate(args)]
-        self.result = function(*inner, **kwargs)
+        with reads_watched(self.check_read):
+            self.result = function(*inner, **kwargs)
         pairs = self.arguments.values()
         self.moved: dict[Node, Node] = {p.alias.node: p.value.node for p in pairs if isinstance(p.value, Field)}
 
@@ -282,6 +284,15 @@ class _Trace:
         if isinstance(value, Placeholder):
             return _Argument(value, value)
         return _Argument(value, _alias(value))
+
+    def check_read(self, node: Node) -> None:
+        """Refuse to read what has a derivative: what follows from the numbers would have none."""
+        wanted = [p.alias.node for p in self.arguments.values() if isinstance(p.alias, Field)]
+        if depends_on(node, wanted):
+            raise SemanticError(
+                f"{self.word}: `{self.name}` reads values that depend on an argument, and what follows from numbers has no "
+                "derivative: compute with Fields; `gp.stop_gradient(x)` is a constant, which may be read"
+            )
 
     def fields(self, values: Sequence[Any]) -> list[Field]:
         for value in values:

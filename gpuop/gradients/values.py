@@ -100,6 +100,11 @@ def added(fields: list[Field]) -> Field:
     return total
 
 
+def depends_on(node: Node, wanted: Sequence[Node]) -> bool:
+    """Return whether a value has a derivative by wanted ones that need not be 0."""
+    return node in _active(steps([node], wanted), wanted)
+
+
 def _active(order: Sequence[Step], wanted: Sequence[Node]) -> set[Node]:
     """The values that depend on wanted ones, and have cotangents.
 

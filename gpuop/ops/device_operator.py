@@ -63,7 +63,7 @@ def apply_library(
     name = name_of_function("device", function, fields)
     several = isinstance(outputs, (tuple, list))
     types = [slot.kind for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
-    if BFLOAT16 in [value.dtype for value in (*fields, *types)]:
+    if BFLOAT16 in [*(f.dtype for f in fields), *(kind.dtype for kind in types)]:
         raise SemanticError(
             f"device operator `{name}` has no bfloat16 fields: NumPy and CuPy have no such dtype; write `f.astype('float32')` and "
             "outputs of float32",

@@ -140,3 +140,42 @@ def test_what_is_not_between_is_not_refused() -> None:
 def test_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(gp.SemanticError, match=re.escape(message)):
         call()
+
+
+READS: dict[str, Callable[[gp.Field], Any]] = {
+    "numpy": lambda x: gp.ScalarField(x.numpy() ** 2).sum(),
+    "asarray": lambda x: gp.ScalarField(np.asarray(x * 2)).sum(),
+    "a number": lambda x: (x * float(x.max())).sum(),
+    "item": lambda x: (x * (x + 1).sum().item()).sum(),
+    "fetch": lambda x: gp.ScalarField(x.fetch().result()).sum(),
+    "DLPack": lambda x: gp.ScalarField(np.from_dlpack(x + 1)).sum(),
+    "evaluate": lambda x: gp.evaluate(x * x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reads_of_values_that_have_a_derivative(name: str) -> None:
+    function = READS[name]
+    with gp.use_device("reference"):
+        for word, call in (
+            ("grad", lambda: gp.grad(function)(U)),
+            ("vjp", lambda: gp.vjp(function, U)),
+            ("jvp", lambda: gp.jvp(function, (U,), (U,))),
+        ):
+            with pytest.raises(
+                gp.SemanticError, match=f"{word}: `lambda` reads values that depend on an argument, and"
+            ) as e:
+                call()
+            assert "`gp.stop_gradient(x)` is a constant, which may be read" in str(e.value)
+            assert "test_refusals.py:" in str(e.value)
+
+
+def test_reads_of_constants_and_truths() -> None:
+    """Conditions, integers, constants and fields that are no argument may be read."""
+
+    def function(x):
+        scale = float(gp.stop_gradient(x).max()) + float(U.min()) + int((x > 0).sum())
+        return (x * scale if x.max() > 2 else x).sum()
+
+    with gp.use_device("reference"):
+        np.testing.assert_array_equal(gp.grad(function)(U).numpy(), [3 - 4 + 3] * 4)

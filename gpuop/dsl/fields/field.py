@@ -238,7 +238,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             CompileError: the device's compiler refuses a kernel.
             DeviceError: no device works, its memory does not suffice, or it lacks a type that a kernel uses.
         """
-        values_seen()
+        values_seen(self.node)
         return services.above.evaluate(self)[0]
 
     @hinted
@@ -255,7 +255,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         Raises:
             SemanticError, CompileError, DeviceError: as of `numpy`; an `out` of another shape or dtype.
         """
-        values_seen()
+        values_seen(self.node)
         return services.above.fetch(self, out)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -373,6 +373,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
         Raises:
             BufferError: another device than theirs, or a copy on a GPU; values on a GPU for NumPy, or without a copy for the host.
         """
+        values_seen(self.node)
         values = services.above.export(self)
         there, device = _device(values.__dlpack_device__()), None if dl_device in (UNSAID, None) else _device(dl_device)
         if there[0] not in HOST:
@@ -401,6 +402,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """CUDA array interface of the evaluated values; AttributeError if the values are not in the memory of a CUDA device."""
+        values_seen(self.node)
         facts: dict[str, Any] = services.above.export(self).__cuda_array_interface__
         return facts
 
