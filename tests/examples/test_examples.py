@@ -20,6 +20,7 @@ import gpuop as gp
 import gpuop.dsl
 from gpuop.base.config import config
 from tests.borders import MODES
+from tests.nightly import left_to_nightly
 from tests.scaleout.thread_ranks import on_ranks
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +47,7 @@ OF_ARRAYS = [
     "mul2",
     "parameter_table",
     "pattern_fit",
+    "registration",
     "seismic",
     "transposes",
     "tuned_transpose",
@@ -467,6 +469,48 @@ def test_inversion_of_waves(little_ground: Any, tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert re.search(r"^\d gradients in .* s: misfit \S+ to \S+$", printed, re.M)
     assert re.search(r"^speeds are wrong by \d+ m/s at the start, by \d+ m/s in the end$", printed, re.M)
+    assert iio.imread(target).std() > 20
+
+
+def differences_by_scipy(knots: Array, moving: Array, fixed: Array) -> tuple[Array, float]:
+    """The image at displacements that knots interpolate, and its squared differences."""
+    places = np.indices(moving.shape).astype(float)
+    scaled = [x * (k - 1) / (n - 1) for x, k, n in zip(places, knots.shape, moving.shape, strict=False)]
+    moves = np.stack([ndimage.map_coordinates(knots[..., k], scaled, order=1) for k in range(moving.ndim)])
+    result = ndimage.map_coordinates(moving, list(places + moves), order=1, mode="nearest")
+    return result, float(((result - fixed) ** 2).sum())
+
+
+@pytest.mark.parametrize("shape", [(12, 15), (7, 9, 8)])
+def test_warps_and_their_gradient(shape: tuple[int, ...], name: str) -> None:
+    """Images at displacements between knots are SciPy's, and so are the slopes by the knots, by central differences."""
+    registration, rng = example("registration"), np.random.default_rng(5)
+    moving, fixed = (rng.random(shape, np.float32) for _ in range(2))
+    knots = (0.6 * rng.standard_normal((*(4,) * len(shape), len(shape)))).astype(np.float32)
+    nowhere, direction = np.zeros((*shape, len(shape)), np.float32), rng.standard_normal(knots.shape)
+    expected, squares = differences_by_scipy(np.float64(knots), np.float64(moving), fixed)
+    with gp.use_device(name):
+        result = registration.warped(moving, registration.refined(knots, nowhere))
+        loss, slope = gp.value_and_grad(registration.difference)(knots, nowhere, moving, fixed)
+    np.testing.assert_allclose(result, expected, atol=2e-5)
+    np.testing.assert_allclose(loss, squares, rtol=1e-4)
+    sides = [differences_by_scipy(knots + h * direction, np.float64(moving), fixed)[1] for h in (1e-6, -1e-6)]
+    np.testing.assert_allclose((slope * direction).sum(), (sides[0] - sides[1]) / 2e-6, rtol=1e-3)
+
+
+@pytest.mark.parametrize("what", ["picture", "volume"])
+def test_registration(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    if what == "volume":
+        left_to_nightly("a picture takes the same functions")
+    registration, target = example("registration"), tmp_path / "registration.png"
+    for constant, value in {"SIZE": 96, "LAYERS": 24, "KNOTS": (9,), "FURTHEST": 3.0}.items():
+        monkeypatch.setattr(registration, constant, value)
+    arguments = ["--volume"] if what == "volume" else []
+    assert registration.main([*arguments, "--iterations", "25", "--output", str(target), "--device", DEVICES[0]]) == 0
+    printed = re.search(
+        r"move (\S+) on average, and the displacements are wrong by (\S+)$", capsys.readouterr().out, re.M
+    )
+    assert printed and float(printed[2]) < 0.75 * float(printed[1])
     assert iio.imread(target).std() > 20
 
 
