@@ -238,6 +238,30 @@ def test_text_of_rows_in_parts():
     assert sorted(int(n) for n in re.findall(r"_line\w*\[(\d+)\] = \{", text)) == [8, 8]
 
 
+@pytest.mark.parametrize("border", ["clamp", "reflect", "zero"])
+def test_windows_in_parts_have_borders_at_ends_alone(device, border):
+    """Vectors inside one part load their neighbours at once, as where a row has one part."""
+
+    @gp.operator
+    def parts(f):
+        total = _var(
+            _readTensor(f, _row, _column - 2, border=border) + _readTensor(f, _row, _column + 1, border=border)
+        )
+        with _if(_column < 40):
+            total @= total * 2
+        return total
+
+    x = data((5, 300))
+    result = parts(gp.ScalarField(x))
+    text = generate(VECTOR_ROWS.apply(kernel_of(result), {"rows": 1}), TARGET).text
+    inside = text[: text.index("// columns of several parts")].partition("columns and 1 rows")[2]
+    assert inside.count("load_float8(") == 4 and "select(" not in inside and "_within_" not in text
+    near = np.pad(x, ((0, 0), (2, 1)), {"clamp": "edge", "reflect": "reflect", "zero": "constant"}[border])
+    total = near[:, :-3] + near[:, 3:]
+    with vectors():
+        np.testing.assert_array_equal(result.numpy(), np.where(np.arange(300) < 40, total * 2, total))
+
+
 def test_what_all_lanes_have_in_common_is_chosen_once(device):
     """Rows outside are no question of lanes, whose masks take tens of times as long for bytes."""
     x = data((6, 300), "uint8")

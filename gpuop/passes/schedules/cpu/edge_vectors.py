@@ -18,7 +18,7 @@ from dataclasses import replace
 from gpuop.base.errors import Loc
 from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
-from gpuop.ir.build import collector
+from gpuop.ir.build import Builder, collector
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import Type
@@ -182,9 +182,14 @@ class EdgeReads:
         tests = [b.apply("ge", first, start)] if start else []
         tests += [b.apply("le", first, last)] if end < self.columns else []
         inside = b.apply("and", *tests) if len(tests) > 1 else tests[0]
-        within += self.one_by_one(c.apply("max", c.apply("min", first, last), start), lanes, copies, True)
+        within += self.one_by_one(self.inside(first, start, last, c), lanes, copies, True)
         edge = (ir.Comment("neighbours may lie beyond an edge"), *self.at_edge(first, lanes, copies))
         return (*out, ir.If(inside, tuple(within), edge))
+
+    @staticmethod
+    def inside(first: ir.Expr, start: int, last: ir.Expr | int, b: Builder) -> ir.Expr:
+        """The first column, which lies between these two, in a form that shows so: reads then need no borders."""
+        return b.apply("max", b.apply("min", first, last), start)
 
     def one_by_one(self, first: ir.Expr, lanes: int, copies: Copies, vectors: bool = False) -> ir.Block:
         lane, out = counter("lane"), list[ir.Stmt]()

@@ -203,7 +203,10 @@ class _VectorRows(RowsOfVectors):
         tests = [b.apply("ge", Ref(self.first), start)] if start else []
         tests += [b.apply("le", Ref(self.first), last)] if last + self.lanes < reads.columns else []
         test = b.apply("and", *tests) if len(tests) > 1 else tests[0]
-        return (*out, If(test, reads.one_by_one(Ref(self.first), self.lanes, inner.copies, True), orelse))
+        within = list[Stmt]()
+        first = reads.inside(Ref(self.first), start, last, collector(within))
+        within += reads.one_by_one(first, self.lanes, inner.copies, True)
+        return (*out, If(test, tuple(within), orelse))
 
     def copies(self, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
         return [self.copy(row, first, lane, lines, out) for row in range(self.rows)]
