@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -146,23 +147,34 @@ def _differentiated(
 
 def _of_nested_results(function: Function, settings: Callable[[Function], Function]) -> Function:
     """A function of arrays whose results are tuples in tuples: a pipeline gives one tuple, which is folded again."""
-    forms: dict[int, Any] = {}  # by the number of results
+    forms = _Forms()
 
     @functools.wraps(function)
     def flat(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        result = function(*args, **kwargs)
-        fields = tuple(_members(result))
-        forms[len(fields)] = result
-        return fields
+        return forms.flattened(function(*args, **kwargs))
 
     of_arrays = settings(flat)
 
     @functools.wraps(function)
     def nested(*args: Any, **kwargs: Any) -> Any:
-        results = of_arrays(*args, **kwargs)
-        return _folded(forms[len(results)], iter(results))
+        return forms.folded(of_arrays(*args, **kwargs))
 
     return nested
+
+
+class _Forms:
+    """Tuples in tuples of results, by their number; traces write them, so what a pipeline captures leaves them out."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Any] = {}
+
+    def flattened(self, result: Any) -> tuple[Any, ...]:
+        fields = tuple(_members(result))
+        self._by_number[len(fields)] = _folded(result, itertools.repeat(None))
+        return fields
+
+    def folded(self, results: Any) -> Any:
+        return _folded(self._by_number[len(results)], iter(results))
 
 
 def _members(value: Any) -> Iterator[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,35 @@ def test_descent_in_an_iteration_and_in_a_graph():
     graph.step()
     graph.step()
     np.testing.assert_allclose(graph.read("state"), random(6, 7) * 0.8**2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("has_aux", [False, True])
+@pytest.mark.parametrize("argnums", [0, (0,), (0, 1)])
+def test_gradients_of_a_pipeline_are_traced_once(argnums, has_aux):
+    """Whatever tuples lie in tuples of results: nothing warns of a third trace with equal arguments."""
+
+    @gp.pipeline
+    def product(a, b):
+        a, b = gp.ScalarField(a), gp.ScalarField(b)
+        return ((a * a * b).sum(), (a + b, (b,))) if has_aux else (a * a * b).sum()
+
+    a, b = np.array([1.0, 2]), np.array([3.0, 5])
+    slopes = 2 * a * b if argnums == 0 else (2 * a * b, a * a)[: len(argnums)]
+    gradient, both = (function(product, argnums, has_aux=has_aux) for function in (gp.grad, gp.value_and_grad))
+    with gp.use_device("reference"), warnings.catch_warnings(action="error"):
+        for _ in range(4):
+            results = (gradient(a, b), both(a, b))
+    aux = (a + b, (b,))
+    value = (a * a * b).sum()
+    same((slopes, aux) if has_aux else slopes, results[0])
+    same(((value, aux), slopes) if has_aux else (value, slopes), results[1])
+
+
+def same(expected, result):
+    """Assert that values are equal, and lie in the same tuples."""
+    assert isinstance(result, tuple) == isinstance(expected, tuple)
+    if isinstance(expected, tuple):
+        for each, other in zip(expected, result, strict=True):
+            same(each, other)
+    else:
+        np.testing.assert_array_equal(result, expected)

@@ -1,0 +1,1 @@
+"""Examples that learn, beside JAX and PyTorch."""
