@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from difflib import get_close_matches
@@ -276,11 +276,20 @@ class NearNames:
             raise MissingError(f"{article(kind)} has no attribute {name!r}{meant(name, names)}")
 
 
+def _of_class(title: str, ordered: Sequence[str], args: Sequence[Any]) -> str:
+    """The name of a function, that of a method with the class of its object, which users know."""
+    if ordered[:1] == ["self"] and args and "." in title:
+        return f"{type(args[0]).__name__}.{title.rpartition('.')[2]}"
+    return title
+
+
 def naming_arguments(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Decorator with sentences for too many arguments and for unknown ones, with the nearest name."""
+    """Decorator with sentences for too many, missing and unknown arguments, with the nearest name."""
     parameters, title = inspect.signature(function).parameters, function.__qualname__.removesuffix(".__init__")
     kinds = {p.kind for p in parameters.values()}
     ordered = [name for name, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_name = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
+    wanted = [name for name in ordered if parameters[name].default is inspect.Parameter.empty]
     most = sys.maxsize if inspect.Parameter.VAR_POSITIONAL in kinds else len(ordered)
     named_freely = inspect.Parameter.VAR_KEYWORD in kinds
 
@@ -293,7 +302,11 @@ def naming_arguments(function: Callable[Arguments, Returned]) -> Callable[Argume
             )
         if len(args) > most:
             usual = ", ".join(name for name in ordered if name != "self")
-            raise UnsupportedError(f"{title}: too many positional arguments; it takes ({usual})")
+            more = f", and by name {', '.join(by_name)}" if by_name else ""
+            raise UnsupportedError(f"{title}: too many positional arguments; it takes ({usual}){more}")
+        missing = [name for name in wanted[len(args) :] if name not in named]
+        if missing:
+            raise UnsupportedError(f"{_of_class(title, ordered, args)}: argument `{missing[0]}` is missing")
         return function(*args, **named)
 
     return called

@@ -9,6 +9,7 @@ from gpuop.base.errors import SemanticError, described, naming_arguments
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.callables import unbound
 from gpuop.engine.repeated import Settings, computed, repeat
+from gpuop.ir.bfloat16 import BFLOAT16
 from gpuop.ir.dtype_names import COMPLEX_DTYPES
 from gpuop.ir.types import BY_NUMPY, is_integer
 from gpuop.ir.values import Leaf, Node
@@ -127,7 +128,9 @@ def _remedy(state: Field, following: Field) -> str:
     if following.type.replace(dtype=state.dtype) != state.type or following.dtype in COMPLEX_DTYPES:
         return ""
     kernels = BY_NUMPY.get(state.dtype)
-    inside = f", or `_convert_{kernels.c}(…)` in the operator" if kernels else ""
+    inside = f", or `_convert_{kernels.c}(…)` in the operator" if kernels and kernels.kind in "iuf" else ""
+    if state.dtype == BFLOAT16:
+        inside = ', or `@gp.operator(outputs="same")`'
     return f': write `.astype("{state.dtype}")`{inside}'
 
 

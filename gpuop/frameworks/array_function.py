@@ -13,7 +13,7 @@ import numpy as np
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.from_arrays import is_array
+from gpuop.dsl.fields.from_arrays import captures_with_gradients_refused, is_array
 from gpuop.dsl.operators.arguments import contents
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.gradients.jvp import jvp
@@ -47,13 +47,15 @@ class FrameworkFunction:
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The results for arrays of one library, on the device in use."""
-        result = self.function(*arrays)
+        with captures_with_gradients_refused():
+            result = self.function(*arrays)
         self.is_several = isinstance(result, tuple)
         return list(result) if self.is_several else [result]
 
     def write(self, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
         """Put the results for arrays of one library into other arrays; `is_several` has to be told before."""
-        self.function(*arrays, out=tuple(outs) if self.is_several else outs[0])
+        with captures_with_gradients_refused():
+            self.function(*arrays, out=tuple(outs) if self.is_several else outs[0])
 
     def result_types(self, specs: Sequence[Spec]) -> tuple[FieldType, ...]:
         """The types of the results for arrays of these shapes and dtypes; nothing runs."""
@@ -61,7 +63,8 @@ class FrameworkFunction:
             return self._types.find(tuple(specs), lambda: self._traced_types(specs))
 
     def _traced_types(self, specs: Sequence[Spec]) -> tuple[FieldType, ...]:
-        kinds, self.is_several = self.function.result_types(*specs)
+        with captures_with_gradients_refused():
+            kinds, self.is_several = self.function.result_types(*specs)
         return tuple(kinds)
 
     def pull(self, wanted: Sequence[bool], present: Sequence[bool]) -> FrameworkFunction:

@@ -273,7 +273,7 @@ class _Trace:
         place = position + count if position < 0 else position
         if not 0 <= place < count:
             raise SemanticError(
-                f"{self.word}: `argnums={position}`, and `{self.name}` is called with {count} arguments by position"
+                f"{self.word}: `argnums={position}` is no argument: `{self.name}` is called with {count} by position, from 0 on"
             )
         return place
 

@@ -79,7 +79,8 @@ class NoValues(LeafSource):
     def read(self) -> NoReturn:
         raise SemanticError(
             "this Field has a type but no values: it was made for `source`, or stands for what `iterate` passes on, or for an "
-            "entry of what `gp.vmap` maps over"
+            "entry of what `gp.vmap` maps over; leave out `.numpy()`, `float()` and `int()`, and compute with fields, as "
+            "`u.max() < 1`"
         )
 
 

@@ -115,7 +115,19 @@ def condition_that_counts():
     gp.iterate(twice, SCALAR, until=lambda u: (u > 9).sum(), times=3)  # here
 
 
-@WRONGS.add("or stands for what `iterate` passes on")
+@WRONGS.add(
+    "iterate: too many positional arguments; it takes (function, u), and by name times, until, every, checkpoints"
+)
+def times_by_position():
+    gp.iterate(twice, SCALAR, 20)  # here
+
+
+@WRONGS.add('write `.astype("bfloat16")`, or `@gp.operator(outputs="same")`')
+def state_of_bfloat16():
+    gp.iterate(lambda u: u.astype("float32"), SCALAR.astype("bfloat16"), times=2)  # here
+
+
+@WRONGS.add("leave out `.numpy()`, `float()` and `int()`, and compute with fields, as `u.max() < 1`")
 def values_of_a_turn():
     gp.iterate(lambda u: u * float(u.max()), SCALAR, times=2)  # here
 

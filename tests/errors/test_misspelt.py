@@ -241,6 +241,11 @@ def arguments_of_a_graph():
     gp.ComputeGraph("reference", True, False, "exact", 1)  # here
 
 
+@WRONGS.add("ComputeGraph.gradient: argument `steps` is missing")
+def argument_of_a_method():
+    gp.ComputeGraph().gradient("loss", ("u",))  # here
+
+
 @WRONGS.add("stream: too many positional arguments; it takes (function, source, out)")
 def arguments_of_a_stream():
     gp.stream(lambda a: gp.ScalarField(a), ARRAY, None, 16)  # here

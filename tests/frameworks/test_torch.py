@@ -196,6 +196,15 @@ def test_messages():
     assert "this call has none; call the pipeline itself" in str(empty.value)
 
 
+@pytest.mark.parametrize("with_gradients", [True, False])
+def test_captured_parameters_are_refused(with_gradients):
+    weight = torch.nn.Parameter(torch.tensor(2.0))
+    scaled = gt.wrap(gp.pipeline(lambda x: gp.ScalarField(x) * gp.ScalarField(weight)))
+    message = "the wrapped pipeline captures it, so it would get none: make it an argument of the pipeline"
+    with torch.set_grad_enabled(with_gradients), pytest.raises(gp.SemanticError, match=message):
+        scaled(torch.ones(4, requires_grad=True))
+
+
 def test_what_has_no_gradient_is_refused_in_the_backward_pass():
     image, _ = tensors("cpu")
     result = gt.wrap(gp.pipeline(lambda u: halved(gp.ScalarField(u))))(image).sum()

@@ -124,7 +124,8 @@ def test_gradients_of_a_pipeline_are_traced_once(argnums, has_aux):
     a, b = np.array([1.0, 2]), np.array([3.0, 5])
     slopes = 2 * a * b if argnums == 0 else (2 * a * b, a * a)[: len(argnums)]
     gradient, both = (function(product, argnums, has_aux=has_aux) for function in (gp.grad, gp.value_and_grad))
-    with gp.use_device("reference"), warnings.catch_warnings(action="error"):
+    with gp.use_device("reference"), warnings.catch_warnings():
+        warnings.simplefilter("error")
         for _ in range(4):
             results = (gradient(a, b), both(a, b))
     aux = (a + b, (b,))

@@ -204,7 +204,7 @@ def test_argument_that_is_no_field():
 
 def test_position_without_an_argument():
     text = message(lambda: gp.grad(lambda u: u.sum(), argnums=2)(gp.ScalarField(A)))
-    assert text == "grad: `argnums=2`, and `lambda` is called with 1 arguments by position"
+    assert text == "grad: `argnums=2` is no argument: `lambda` is called with 1 by position, from 0 on"
 
 
 def test_cotangent_of_another_type():

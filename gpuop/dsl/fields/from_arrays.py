@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from array import array as PlainArray
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -18,6 +20,7 @@ from gpuop.ir.bfloat16 import BFLOAT16, coded, is_bfloat16, rounded, values_of
 from gpuop.ir.dtype_names import COMPLEX_DTYPES, values_dtype
 from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
 
+_local = threading.local()  # `wrapped`: a pipeline runs for a framework that differentiates it
 ArrayLike = Any
 Array = NDArray[Any]
 # The type of a field, and its numbers, which are made when they are asked for
@@ -149,6 +152,16 @@ def readable(array: Any) -> Array:
     return coded(array) if is_bfloat16(getattr(array, "dtype", None)) else np.asarray(array)
 
 
+@contextmanager
+def captures_with_gradients_refused() -> Iterator[None]:
+    """Refuse arrays of which PyTorch keeps a record also where it keeps none, as inside of its operators."""
+    before, _local.wrapped = getattr(_local, "wrapped", False), True
+    try:
+        yield
+    finally:
+        _local.wrapped = before
+
+
 def without_gradient(array: Any) -> Any:
     """An array of whose use PyTorch keeps no record.
 
@@ -157,6 +170,11 @@ def without_gradient(array: Any) -> Any:
     """
     if getattr(array, "requires_grad", False) is not True:
         return array
+    if getattr(_local, "wrapped", False):
+        raise SemanticError(
+            "this tensor requires a gradient, and the wrapped pipeline captures it, so it would get none: make it an argument of "
+            "the pipeline, or capture `tensor.detach()`"
+        )
     torch = sys.modules.get("torch")
     if torch is None or torch.is_grad_enabled():
         raise SemanticError(
