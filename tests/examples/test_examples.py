@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -38,6 +39,7 @@ EXAMPLES = [
 OF_ARRAYS = [
     "cluster",
     "convolution",
+    "denoising",
     "flow_ranks",
     "group_sums",
     "heat_ranks",
@@ -511,6 +513,55 @@ def test_registration(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         r"move (\S+) on average, and the displacements are wrong by (\S+)$", capsys.readouterr().out, re.M
     )
     assert printed and float(printed[2]) < 0.75 * float(printed[1])
+    assert iio.imread(target).std() > 20
+
+
+def denoised_by_numpy(noisy: Array, kind: str, first: float, rate: float) -> Array:
+    """Eight steps in float64."""
+    u = noisy
+    for _ in range(8):
+        padded = np.pad(u, 1, "edge")
+        around = [
+            padded[1 + r : 1 + r + len(u), 1 + c : 1 + c + u.shape[1]] for r, c in ((-1, 0), (1, 0), (0, -1), (0, 1))
+        ]
+        slopes = [v - u for v in around]
+        if kind == "perona_malik":
+            u = u + rate * sum(d * np.exp(-((d / first) ** 2)) for d in slopes)
+        else:
+            u = u + rate * (0.25 * sum(d / np.sqrt(d**2 + first**2) for d in slopes) + noisy - u)
+    return u
+
+
+@pytest.mark.parametrize("kind", ["perona_malik", "variation"])
+def test_denoising_and_its_gradient(kind: str, name: str) -> None:
+    """Values are NumPy's, and so are slopes by both parameters, by central differences."""
+    noisy = np.random.default_rng(7).random((9, 11))
+    pipeline, at = getattr(example("denoising"), kind), np.array([0.4, 0.06])
+
+    def loss(first: Any, rate: Any) -> Any:
+        return (pipeline(np.float32(noisy), first, rate) ** 2).sum()
+
+    with gp.use_device(name):
+        result = pipeline(np.float32(noisy), *np.float32(at))
+        slopes = gp.grad(gp.pipeline(loss), argnums=(0, 1))(*(np.array(x, np.float32) for x in at))
+    np.testing.assert_allclose(result, denoised_by_numpy(noisy, kind, *at), atol=1e-5)
+    for slope, step in zip(slopes, 1e-5 * np.eye(2), strict=True):
+        sides = [(denoised_by_numpy(noisy, kind, *(at + s * step)) ** 2).sum() for s in (1, -1)]
+        np.testing.assert_allclose(slope, (sides[0] - sides[1]) / 2e-5, rtol=1e-3)
+
+
+def test_trained_denoising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It learns where PyTorch is, and says so where it is not."""
+    denoising, target = example("denoising"), tmp_path / "denoising.png"
+    monkeypatch.setattr(denoising, "CROP", 48)
+    arguments = ["--epochs", "3", "--output", str(target), "--device", DEVICES[0]]
+    if importlib.util.find_spec("torch") is None:
+        with pytest.raises(SystemExit, match=r"error: PyTorch is missing: https://pytorch\.org/get-started says how"):
+            denoising.main(arguments)
+        return
+    assert denoising.main(arguments) == 0
+    printed = re.search(r"best Gaussian (\S+), learned (\S+),", capsys.readouterr().out)
+    assert printed and float(printed[2]) < float(printed[1])
     assert iio.imread(target).std() > 20
 
 
