@@ -39,6 +39,7 @@ EXAMPLES = [
 OF_ARRAYS = [
     "cluster",
     "convolution",
+    "deconvolution",
     "denoising",
     "flow_ranks",
     "group_sums",
