@@ -80,7 +80,7 @@ def shake():
 
 
 def camera(sharp, noise, seed):
-    """What the camera sees of a picture."""
+    """A picture as the camera sees it."""
     seen = blurred(gp.ScalarField(sharp), gp.ScalarField(shake())).numpy()
     return seen + np.float32(noise) * np.random.default_rng(seed).standard_normal(seen.shape, np.float32)
 
