@@ -115,7 +115,8 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     Not all sizes have one text: CPUs stream large outputs past their caches, and grids too small for a schedule run plain.
 
     Args:
-        streamed: whether large outputs are streamed; if not, these sizes have the text of smaller ones.
+        streamed: whether large outputs are streamed on CPUs, and tiles are used on GPUs; if not, these sizes have the text of
+            smaller ones.
     """
     return _openings.find((kernel, target, streamed, lowering()), lambda: _opened(kernel, target, streamed))
 
@@ -129,7 +130,9 @@ def _opened(kernel: Kernel, target: Target, streamed: bool) -> Opened:
     extents, reason, outside = extents_of(kernel), "", ""
     values = tuple(extents.values.values())
     has_buffers = kernel.intermediates and target.vector_length > 1  # no thread computes them anew wherever it reads
-    for pin, unit in _variants(kernel, target, extents, bool(has_buffers)):
+    plain = (Pin(schedules.PLAIN), 1)
+    is_tiled = streamed or target.vector_length > 1
+    for pin, unit in _variants(kernel, target, extents, bool(has_buffers)) if is_tiled else (plain,):
         open_ = replace(kernel, pin=pin, large=large)
         greatest = resized(open_, extents, _most(extents, unit), aligned=unit > 1)
         key = content(greatest)

@@ -45,7 +45,7 @@ def test_tensors_of_torch():
     assert torch.equal(turned, expected.T)
     field = gp.ScalarField(image)
     assert field.dtype == "bfloat16" and np.array_equal(field.numpy(), IMAGE)
-    assert torch.equal(torch.from_dlpack(field), image)
+    assert torch.equal(torch.from_dlpack(field).cpu(), image.cpu())
     with pytest.raises(
         gp.ArgumentError, match=r"`out=` takes an array of shape .* and dtype bfloat16, not one of .* float64"
     ):

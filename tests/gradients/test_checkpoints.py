@@ -256,14 +256,14 @@ def test_what_explain_says() -> None:
         return gp.grad(lambda u: gp.iterate(slower, u, times=1000, checkpoints=20).sum())(gp.ScalarField(a))
 
     array = np.ones((6, 8), np.float32)
-    text = slope.explain(array)
+    with gp.use_device("reference"):  # others take several iterations in one kernel
+        text, facts = slope.explain(array), json.loads(slope.explain(array, format="json"))
     assert (
         "iteration 2: back_through_slower goes back through 1000 iterations, with at most 20 states of 192 B in memory "
         "(2747 iterations run again);"
     ) in text
     assert "    kernel 2.1: slower on 6×8 threads" in text
     assert "    kernel 2.back.1: adjoint_of_slower on 6×8 threads" in text
-    facts = json.loads(slope.explain(array, format="json"))
     back = facts["kernels"][1]["repeats"]["back"]
     assert (back["checkpoints"], back["state_bytes"], back["again"]) == (20, 192, 2747)
     assert facts["kernel_count"] == 1 + 2747 + 1000

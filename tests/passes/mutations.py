@@ -145,7 +145,8 @@ MUTATIONS: dict[str, Mutation] = {
         strips.GroupStrips, "along", "(count - 1) * size", "(count - 2) * size", "privatize", proof=True,
     ),
     "group sums: a group has a member more": Mutation(
-        participants._Group, "__init__", 'b.apply("sub", extent, before)', 'b.apply("sub", extent + 1, before)', "group sums"
+        participants._Group, "__init__", 'b.apply("sub", end, before)', 'b.apply("sub", b.apply("add", end, 1), before)',
+        "group sums",
     ),
     "words of bytes: neighbours begin a byte later": Mutation(
         packed_lanes.PackedLanes, "beside", "0x3210 + shift * 0x1111", "0x3210 + (shift + 1) * 0x1111", "words of bytes"

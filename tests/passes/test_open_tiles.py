@@ -8,7 +8,9 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
+from gpuop.passes.dynamic_extents import opened
 from tests.as_gpus import AS_A_GPU, used
 from tests.runtime.cuda_on_host.compiled import COMPILER
 from tests.runtime.cuda_on_host.host_device import ON_HOST
@@ -85,3 +87,18 @@ def test_one_text_for_sizes_of_a_kind():
 
 def test_small_images_have_no_tiles():
     assert "__shared__" not in text_of(blurred("reflect"), (60, 80))
+
+
+def test_bundles_are_for_small_images_too():
+    """They have one text for all sizes, so none of tiles."""
+
+    @gp.operator(dynamic=True)
+    def mean(f):
+        places = [(row, column) for row in range(-2, 3) for column in range(-2, 3)]
+        return sum(_readTensor(f, _row + r, _column + c, border="clamp") for r, c in places) / 25
+
+    kernel = mean(gp.ScalarField(np.zeros((900, 800), np.float32))).node.call.kernel
+    target = target_named("cuda:sm_90")
+    every, tiled = (opened(kernel, target, streamed) for streamed in (False, True))
+    assert max(every.least) < 40 < 20_000 < min(every.most) and every.together is None
+    assert min(tiled.least) > 100 and tiled.together is not None

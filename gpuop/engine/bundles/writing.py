@@ -213,7 +213,9 @@ class Packing:
         self.kernels: list[tuple[Kernel, Source, dict[str, Any]]] = []
         self.ranges: list[tuple[Any, int, int]] = []
         self.extents: set[int] = set()
-        self.limits = limits_for(target)
+        limits = limits_for(target)
+        # tiles of GPUs are for large images alone, and a bundle has one plan for all sizes
+        self.limits = replace(limits, target=None) if is_open and target.vector_length == 1 else limits
         self.binaries = ("cubin", "ptx") if target.backend == "cuda" else ()
 
     def program(self, program: Program) -> dict[str, Any]:
