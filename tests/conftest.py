@@ -71,12 +71,17 @@ CHEAP = ("tests.errors.", "tests.golden.test_golden", "tests.ir.")  # whose case
 FORMS = 1  # cases of a test that the best driver and other forms take on a day: at least a fourteenth
 FEW = rotation.FORTNIGHT // 2  # cases of a test that the best driver and other forms take on alternating days
 CASES = 2  # of a test of passes, fusion or text without devices, by day: at least a fourteenth; of other tests one
-# Tests of other processes, which take seconds to start: half of them run each day, the others on the next.
-PROCESSES = (
+# Tests that take seconds, as those of other processes: half of them run each day, the others on the next.
+SLOW = (
     *(f"tests/base/test_{name}.py" for name in ("damaged_files", "environment", "other_systems")),
     *(f"tests/runtime/test_{name}.py" for name in ("cache", "kept", "kept_open")),
     "tests/dsl/test_typing.py",
     "tests/engine/test_sizes.py::test_processes",
+    *(
+        f"tests/engine/test_numbers_of_extents.py::test_{name}"
+        for name in ("labels_are_those_of_scipy", "devices_in_turns")
+    ),
+    "tests/examples/test_learned.py::test_deconvolution",
 )
 COMPILER_ROOMS = (
     "tests.codegen.",
@@ -171,9 +176,9 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let random programs compare, and leave half of the tests of processes to the next day."""
+    """Let random programs compare, and leave half of the slow tests to the next day."""
     if not is_all(config):
-        items[:] = [i for i in items if not i.nodeid.startswith(PROCESSES) or rotation.is_day_of(i.nodeid)]
+        items[:] = [i for i in items if not i.nodeid.startswith(SLOW) or rotation.is_day_of(i.nodeid)]
     for item in items:
         if item.nodeid.startswith(("tests/fuzz/", "tests/differential/", "tests/ir/test_integer_rules")):
             item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.base.errors.KernelWarning"))

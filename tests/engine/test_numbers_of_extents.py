@@ -194,7 +194,7 @@ def test_functions_have_the_bits_of_kernels_of_each_size(device, name, monkeypat
 
 
 def test_labels_are_those_of_scipy(device):
-    for shape in (*SHAPES, *LARGE, (1, 40), (40, 1), (5, 64), (64, 2)):
+    for shape in (*SHAPES[:3], *LARGE[:3], (1, 40), (40, 1), (5, 64), (64, 2)):
         mask = rng.random(shape) > 0.5
         wanted, count = scipy.ndimage.label(mask)
         result, own = ndimage.label(mask)
@@ -217,7 +217,7 @@ def test_later_sizes_share_kernels(built, name):
 def test_devices_in_turns():
     """Arguments are those of a target: each device has its own."""
     names = [d.name for d in gp.devices() if d.name.startswith(("opencl", "cuda", "reference"))][:3]
-    for shape in SHAPES[:4] * 2:
+    for shape in SHAPES[:3] * 2:
         mask = rng.random(shape) > 0.5
         for name in names:
             with gp.use_device(name):
