@@ -14,14 +14,7 @@ import numpy as np
 from gpuop.base.errors import DeviceError, SemanticError, described
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.from_arrays import (
-    Making,
-    Placeholder,
-    folding,
-    is_array,
-    kind_made,
-    without_gradient,
-)
+from gpuop.dsl.fields.from_arrays import Making, Placeholder, folding, is_array, kind_made, without_gradient
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.ir.bfloat16 import BFLOAT16, CODED, bits_of, is_bfloat16
 from gpuop.ir.dtype_names import COMPLEX_DTYPES

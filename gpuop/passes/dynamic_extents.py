@@ -129,10 +129,7 @@ def _opened(kernel: Kernel, target: Target, streamed: bool) -> Opened:
     large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
     extents, reason, outside = extents_of(kernel), "", ""
     values = tuple(extents.values.values())
-    has_buffers = kernel.intermediates and target.vector_length > 1  # no thread computes them anew wherever it reads
-    plain = (Pin(schedules.PLAIN), 1)
-    is_tiled = streamed or target.vector_length > 1
-    for pin, unit in _variants(kernel, target, extents, bool(has_buffers)) if is_tiled else (plain,):
+    for pin, unit in _variants(kernel, target, extents, streamed):
         open_ = replace(kernel, pin=pin, large=large)
         greatest = resized(open_, extents, _most(extents, unit), aligned=unit > 1)
         key = content(greatest)
@@ -156,8 +153,13 @@ def _opened(kernel: Kernel, target: Target, streamed: bool) -> Opened:
     return Opened(reason=reason, outside=bool(outside))
 
 
-def _variants(kernel: Kernel, target: Target, extents: Extents, has_buffers: bool) -> Iterator[tuple[Pin | None, int]]:
+def _variants(kernel: Kernel, target: Target, extents: Extents, streamed: bool) -> Iterator[tuple[Pin | None, int]]:
     """The schedules to try, with numbers that the lengths of rows are multiples of."""
+    plain = Pin(schedules.PLAIN), 1
+    has_vectors = target.vector_length > 1
+    if not streamed and not has_vectors:
+        yield plain
+        return
     rows = [extents.values[name] for name in extents.of_rows]
     begins = all(layout.behind == 0 for _, layout in kernel.layouts)
     if target.widening == "unrolled" and begins and not any(n % IN_ACCESS for n in rows):
@@ -165,8 +167,8 @@ def _variants(kernel: Kernel, target: Target, extents: Extents, has_buffers: boo
         if schedules.choice(unscheduled(whole, target)) is not None:
             yield None, IN_ACCESS
     yield None, 1
-    if not has_buffers:
-        yield Pin(schedules.PLAIN), 1
+    if not (kernel.intermediates and has_vectors):  # there no thread computes them anew wherever it reads
+        yield plain
 
 
 def key_of(kernel: Kernel) -> str:

@@ -148,14 +148,6 @@ def extremes(image, weights, origin, border, largest):
     return over_batches(lambda u: extreme_of_window(u, w, size, origin, border, largest), (0,))(gp.ScalarField(image))
 
 
-def _extreme(largest, tensor, kernel, structuring_element, origin, border_type, border_value, max_val):
-    heights = torch.zeros_like(kernel) if structuring_element is None else structuring_element
-    heights = torch.where(kernel == 0, -max_val, heights).to(tensor)
-    outside = {"constant": float(border_value), "geodesic": -max_val if largest else max_val}
-    origin = tuple(n // 2 for n in kernel.shape) if origin is None else tuple(origin)
-    return extremes(tensor, heights, origin, outside.get(border_type) or BORDERS[border_type], largest)
-
-
 def _check(tensor, kernel):
     """Refuse what Kornia refuses, in its words."""
     for name, value, rank in (("Input", tensor, 4), ("Kernel", kernel, 2)):
@@ -165,32 +157,30 @@ def _check(tensor, kernel):
             raise ValueError(f"{name} size must have {rank} dimensions. Got {value.ndim}")
 
 
-def dilation(
-    tensor,
-    kernel,
-    structuring_element=None,
-    origin=None,
-    border_type="geodesic",
-    border_value=0.0,
-    max_val=1e4,
-    engine="unfold",
-):
-    _check(tensor, kernel)
-    return _extreme(True, tensor, kernel, structuring_element, origin, border_type, border_value, max_val)
+def _extreme(largest):
+    """Dilation, or else erosion."""
+
+    def extreme(
+        tensor,
+        kernel,
+        structuring_element=None,
+        origin=None,
+        border_type="geodesic",
+        border_value=0.0,
+        max_val=1e4,
+        engine="unfold",
+    ):
+        _check(tensor, kernel)
+        heights = torch.zeros_like(kernel) if structuring_element is None else structuring_element
+        heights = torch.where(kernel == 0, -max_val, heights).to(tensor)
+        outside = {"constant": float(border_value), "geodesic": -max_val if largest else max_val}
+        middle = tuple(n // 2 for n in kernel.shape) if origin is None else tuple(origin)
+        return extremes(tensor, heights, middle, outside.get(border_type) or BORDERS[border_type], largest)
+
+    return extreme
 
 
-def erosion(
-    tensor,
-    kernel,
-    structuring_element=None,
-    origin=None,
-    border_type="geodesic",
-    border_value=0.0,
-    max_val=1e4,
-    engine="unfold",
-):
-    _check(tensor, kernel)
-    return _extreme(False, tensor, kernel, structuring_element, origin, border_type, border_value, max_val)
+dilation, erosion = _extreme(True), _extreme(False)
 
 
 # --- warps
