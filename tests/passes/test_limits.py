@@ -54,12 +54,12 @@ def compared(name: str, limit: int = 7):
     return chosen(gp.ScalarField(NUMBERS), gp.Parameter(np.int32(limit)))
 
 
-@pytest.mark.parametrize(
-    ("name", "limit"), [(name, limit) for name in FORMS for limit in ([7, 0, -3] if "unknown" in name else [7])]
-)
-def test_values(device: str, name: str, limit: int) -> None:
-    equal = FORMS[name](NUMBERS, np.int32(limit), np.minimum, np.maximum)
-    np.testing.assert_array_equal(compared(name, limit).numpy(), np.where(equal, 3, NUMBERS))
+def test_values(device: str) -> None:
+    """Of all forms each day: a form alone may be wrong."""
+    for name, form in FORMS.items():
+        for limit in (7, 0, -3) if "unknown" in name else (7,):
+            equal = form(NUMBERS, np.int32(limit), np.minimum, np.maximum)
+            np.testing.assert_array_equal(compared(name, limit).numpy(), np.where(equal, 3, NUMBERS), f"{name} {limit}")
 
 
 @pytest.mark.parametrize("name", ORDERS)
